@@ -122,7 +122,7 @@ def view_trees_text(lowered: Lowered) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """A step of a compilation that changed the query, which is shown as text `before` and `after` it."""
 
     name: str
@@ -134,11 +134,11 @@ class Step:
 class Tracer(Observer):
     """Collects the steps of a compilation that changed the query."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TraceStep] = field(default_factory=list)
 
     def observe_step(self, name: str, before: Any, after: Any) -> None:
         if before != after:
-            self.steps.append(Step(name, _text(before), _text(after)))
+            self.steps.append(TraceStep(name, _text(before), _text(after)))
 
     @property
     def names(self) -> list[str]:

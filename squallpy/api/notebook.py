@@ -20,7 +20,7 @@ from squallpy.api.session import Session, connect
 from squallpy.api.view import Snapshot, View
 from squallpy.base.errors import Notice, SquallError, nearest
 from squallpy.frontend.script import parse_script
-from squallpy.frontend.source_text import START, Place
+from squallpy.frontend.source_text import START, SourcePosition
 from squallpy.frontend.statement_texts import list_statements
 from squallpy.frontend.statements import CreateView, Select, Statement
 from squallpy.live.catch_up import catch_up
@@ -101,13 +101,13 @@ class Notebook:
     def _execute(self, text: str, file: str) -> Any:
         """Execute statements one by one; an interrupt of the kernel lets the batch in work end."""
         found: Any = None
-        for given, place in list_statements(text, START):
-            for statement in parse_script(given, file, place):
+        for given, position in list_statements(text, START):
+            for statement in parse_script(given, file, position):
                 if isinstance(found, Snapshot | Plan):
                     self._show(found)
                 left = threading.Event()
                 with ThreadPoolExecutor(1) as pool:
-                    task = pool.submit(self._run, statement, given, file, place, left)
+                    task = pool.submit(self._run, statement, given, file, position, left)
                     try:
                         found = task.result()
                     except KeyboardInterrupt:
@@ -116,17 +116,17 @@ class Notebook:
                 self._tell_notices()
         return found
 
-    def _run(self, statement: Statement, text: str, file: str, place: Place, left: threading.Event) -> Any:
+    def _run(self, statement: Statement, text: str, file: str, position: SourcePosition, left: threading.Event) -> Any:
         """Execute a statement; returns what there is to show of it."""
         session = self.session._session
         if isinstance(statement, Select) and session.reads_streams(statement.query):
-            name: str | None = self._live_query(text, file, place)
+            name: str | None = self._live_query(text, file, position)
             outcome = Outcome("SELECT")
         else:
             if isinstance(statement, Select):
                 for each in session.entries.views:
                     catch_up(session, each, left.is_set)
-            (outcome,) = session.execute(text, file, place=place)
+            (outcome,) = session.execute(text, file, position=position)
             name = statement.name if isinstance(statement, CreateView) else None
         if self._session is self._own and not session.is_attached and session.entries.maintained:
             session.start()
@@ -137,12 +137,12 @@ class Notebook:
             return Snapshot(outcome.table)
         return outcome.subscription if outcome.text is None else Plan(outcome.text)
 
-    def _live_query(self, text: str, file: str, place: Place) -> str:
+    def _live_query(self, text: str, file: str, position: SourcePosition) -> str:
         """Keep a SELECT over streams fresh; the view is that of the same text before, if it is there."""
         session = self.session._session
         before = self._queries.get((session, text))
         if before is None or before.lower() not in session.entries.views:
-            (outcome,) = session.execute(text, file, True, place)
+            (outcome,) = session.execute(text, file, True, position)
             assert outcome.view
             before = self._queries[session, text] = outcome.view
         return before

@@ -18,7 +18,7 @@ from squallpy.api.rows import Rows
 from squallpy.base.call_site import CallSite, call_site
 from squallpy.base.errors import SquallError, nearest
 from squallpy.frontend.declaration_text import qualified
-from squallpy.frontend.source_text import Place
+from squallpy.frontend.source_text import SourcePosition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,10 +201,10 @@ class Relation(Rows):
         from squallpy.api.view import View
 
         site = call_site()
-        place = Place(site.first - 1)  # so that others can say where the view was created
+        position = SourcePosition(site.first - 1)  # so that others can say where the view was created
         create = "" if name is None else f"CREATE MATERIALIZED VIEW {qualified(name)} AS\n"
         with pointing_at(site, site.file):
-            (outcome,) = self._session.execute(create + self.to_sql(), site.file, True, place)
+            (outcome,) = self._session.execute(create + self.to_sql(), site.file, True, position)
         assert outcome.view
         return View(self._session, outcome.view)
 
@@ -372,10 +372,10 @@ def pointing_at(site: CallSite, file: str = FILE) -> Iterator[None]:
     try:
         yield
     except SquallError as error:
-        place = error.span
-        if place is None or place.file != file:
+        span = error.span
+        if span is None or span.file != file:
             raise
-        text = place.text[place.column - 1 : place.column - 1 + place.length]
+        text = span.text[span.column - 1 : span.column - 1 + span.length]
         column = re.fullmatch(r"(?:`[^`]+`\.)?[`']([^`']+)[`']", text)
         word = column[1] if column else text
         raise SquallError(error.code, error.message, site.word(word), error.hint) from None

@@ -26,7 +26,7 @@ def qualify_name(schema: str, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ViewDefinition:
     """A named query; `query` is the frontend's parse, opaque here, bound again at each use."""
 
     name: str
@@ -38,7 +38,7 @@ class View:
     """Its plan as it was bound for its mistakes."""
 
 
-Entry = Relation | View | Matrix | MatrixProgram | OrderText | SinkSpec
+Entry = Relation | ViewDefinition | Matrix | MatrixProgram | OrderText | SinkSpec
 
 
 def _is_implied(entry: Entry) -> bool:

@@ -16,7 +16,7 @@ from squallpy.base.records import dataclass
 from squallpy.codegen.names import Lines
 from squallpy.codegen.statement_code import StatementCode
 from squallpy.logical.expressions import Column, Expr, substitute
-from squallpy.physical.plan import FilterStep, Lookup, Step, Update
+from squallpy.physical.plan import FilterStep, Lookup, StatementStep, Update
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def match(part: Update, whole: Update) -> Part | None:
     return Part(part, names)
 
 
-def _is_same(mine: Step, theirs: Step, names: dict[int, Column]) -> bool:
+def _is_same(mine: StatementStep, theirs: StatementStep, names: dict[int, Column]) -> bool:
     """True if a step does what another one does, whose variables then have names."""
     match mine, theirs:
         case FilterStep(predicate), FilterStep(other):

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
-from squallpy.catalog.catalog import View
+from squallpy.catalog.catalog import ViewDefinition
 from squallpy.catalog.relation import Field, Relation
 from squallpy.flight.messages import (
     CommandGetCatalogs,
@@ -101,7 +101,9 @@ def list_readable(session: OpenSession) -> Iterator[Readable]:
         match entry:
             case Relation(stream=False) if not (entry.is_computed or entry.is_implied):
                 kind = TABLE
-            case View(is_materialized=materialized, query=query) if materialized or not session.reads_streams(query):
+            case ViewDefinition(is_materialized=materialized, query=query) if materialized or not session.reads_streams(
+                query
+            ):
                 kind = VIEW
             case _:
                 continue

@@ -11,7 +11,7 @@ from squallpy.frontend.grammars import Parsed, display_name, load_grammar
 from squallpy.frontend.query import read_query as query
 from squallpy.frontend.session_statements import session_statement
 from squallpy.frontend.sink_ddl import read_sink
-from squallpy.frontend.source_text import START, Place, ScriptText, with_backslashes, word_at
+from squallpy.frontend.source_text import START, ScriptText, SourcePosition, with_backslashes, word_at
 from squallpy.frontend.statements import (
     Body,
     CreateMatrix,
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from lark import Lark, Token, UnexpectedInput
 
 
-def parse_script(text: str, file: str, place: Place = START) -> list[Statement]:
+def parse_script(text: str, file: str, position: SourcePosition = START) -> list[Statement]:
     """Parse the statements of a script in order; raises SquallError (SQ1001, SQ3001, …) at the first mistake.
 
     CREATE STREAM r (a INT) USING csv OPTIONS (path 'r'); SELECT a FROM r;   →   [CreateRelation, Select]
 
     Args:
-        place: Where the text begins in the file.
+        position: Where the text begins in the file.
     """
     from lark import UnexpectedInput
 
     text = with_backslashes(text)
-    script = ScriptText(text, file, place)
+    script = ScriptText(text, file, position)
     parser = load_grammar("script")
     try:
         tree: Parsed = parser.parse(text)

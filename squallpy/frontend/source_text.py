@@ -35,8 +35,8 @@ def decode_script(data: bytes, file: str) -> str:
     except UnicodeDecodeError:
         at = text.index("\ufffd")
         line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-        place = Span(file, line, column)
-        raise SquallError("SQ4001", "this is not UTF-8 text", place, "a script is a text file") from None
+        span = Span(file, line, column)
+        raise SquallError("SQ4001", "this is not UTF-8 text", span, "a script is a text file") from None
     return text
 
 
@@ -54,8 +54,8 @@ def with_backslashes(text: str) -> str:
     return re.sub(r"\b(ESCAPE[ \t]*)[ \t]'\\'(?!')", r"\1'\\\\'", text, flags=re.IGNORECASE)
 
 
-class Place(NamedTuple):
-    """The place in a file where a text begins.
+class SourcePosition(NamedTuple):
+    """The position in a file where a text begins.
 
     Args:
         line: The number of lines before it.
@@ -65,13 +65,13 @@ class Place(NamedTuple):
     line: int = 0
     column: int = 0
 
-    def behind(self, text: str) -> "Place":
+    def behind(self, text: str) -> "SourcePosition":
         """Return where goes on what follows a text that begins here."""
         lines = text.count("\n")
-        return Place(self.line + lines, len(text) - (text.rfind("\n") + 1) + (0 if lines else self.column))
+        return SourcePosition(self.line + lines, len(text) - (text.rfind("\n") + 1) + (0 if lines else self.column))
 
 
-START = Place()
+START = SourcePosition()
 """The beginning of a file."""
 
 
@@ -80,12 +80,12 @@ class ScriptText:
     """A script with its file's name; offsets in characters become spans with line, column and the line's text.
 
     Args:
-        place: Where it begins, if it is a part of the file.
+        position: Where it begins, if it is a part of the file.
     """
 
     text: str
     file: str
-    place: Place = START
+    position: SourcePosition = START
     starts: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -99,9 +99,9 @@ class ScriptText:
         column = start - self.starts[line]
         content = self.text[self.starts[line] :].split("\n", 1)[0].rstrip("\r")
         length = min((end or start + 1) - start, len(content) - column)
-        before = 0 if line else self.place.column
-        place = (self.place.line + line + 1, before + column + 1)
-        return Span(self.file, *place, max(1, length), " " * before + content)
+        before = 0 if line else self.position.column
+        position = (self.position.line + line + 1, before + column + 1)
+        return Span(self.file, *position, max(1, length), " " * before + content)
 
     def offset(self, line: int, column: int) -> int:
         """Find the offset of a 1-based line and column."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from squallpy.base.records import dataclass
-from squallpy.frontend.source_text import Place
+from squallpy.frontend.source_text import SourcePosition
 
 _PARTS = re.compile(
     r"""
@@ -29,12 +29,12 @@ class StatementText:
     is_complete: bool
 
 
-def list_statements(text: str, place: Place) -> Iterator[tuple[str, Place]]:
-    """Yield the statements of a text that begins at a place, each with its own."""
+def list_statements(text: str, position: SourcePosition) -> Iterator[tuple[str, SourcePosition]]:
+    """Yield the statements of a text that begins at a position, each with its own."""
     done = 0
     for part in split_statements(text):
-        place, done = place.behind(text[done : part.start]), part.start
-        yield text[part.start : part.end], place
+        position, done = position.behind(text[done : part.start]), part.start
+        yield text[part.start : part.end], position
 
 
 def split_statements(text: str) -> Iterator[StatementText]:

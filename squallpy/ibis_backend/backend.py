@@ -29,7 +29,7 @@ from sqlglot import exp
 import squallpy
 from squallpy.api.session import Session
 from squallpy.base.errors import SquallError
-from squallpy.catalog.catalog import View
+from squallpy.catalog.catalog import ViewDefinition
 from squallpy.catalog.relation import Field, Relation
 from squallpy.frontend.declaration_text import declaration_text, qualified, quote_text
 from squallpy.ibis_backend.compiler import compiler
@@ -70,7 +70,9 @@ class Backend(SQLBackend, NoExampleLoader, NoUrl):  # type: ignore[misc]
         if database is not None:
             raise com.UnsupportedArgumentError("squallpy has no databases")
         entries = self._live.catalog.entries.values()
-        names: list[str] = self._filter_with_like([e.name for e in entries if isinstance(e, Relation | View)], like)
+        names: list[str] = self._filter_with_like(
+            [e.name for e in entries if isinstance(e, Relation | ViewDefinition)], like
+        )
         return names
 
     def get_schema(self, table_name: str, *, catalog: str | None = None, database: str | None = None) -> sch.Schema:

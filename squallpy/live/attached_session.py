@@ -25,7 +25,7 @@ from squallpy.catalog.catalog import Catalog
 from squallpy.catalog.relation import Field
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.script import parse_script
-from squallpy.frontend.source_text import START, Place
+from squallpy.frontend.source_text import START, SourcePosition
 from squallpy.frontend.statement_texts import list_statements
 from squallpy.frontend.statements import Select, Subscribe
 from squallpy.live.definitions import Definitions, unopened_definitions
@@ -214,16 +214,16 @@ class AttachedSession:
         return not self._connections.takes_statements
 
     def execute(
-        self, text: str, file: str = "session", maintains: bool = False, place: Place = START
+        self, text: str, file: str = "session", maintains: bool = False, position: SourcePosition = START
     ) -> Iterator[Outcome]:
         """Let the host execute the statements of a text one by one; paths in them are by its folder."""
-        for given, begins in list_statements(text, place):
+        for given, begins in list_statements(text, position):
             for statement in parse_script(given, file, begins):
                 if isinstance(statement, Subscribe):
                     reader = self.subscribe(statement.name, statement.with_snapshot, span=statement.span)
                     yield Outcome("SUBSCRIBE", subscription=reader)
                     continue
-                message = {"call": "execute", "text": given, "file": file, "place": begins}
+                message = {"call": "execute", "text": given, "file": file, "position": begins}
                 keeps = maintains and isinstance(statement, Select)
                 told, tables = self._connections.call({**message, "maintains": keeps})
                 yield Outcome(told["message"], tables[0] if tables else None, told["text"], told["view"])

@@ -7,7 +7,7 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.matrix.matrix_stage import MatrixStage
 from squallpy.runtime.session_input import SessionInput
-from squallpy.runtime.sources.input import Input, Span, Step
+from squallpy.runtime.sources.input import BatchSpans, Input, Span
 from squallpy.runtime.sources.protocol import Offset
 from squallpy.runtime.state.state_store import Store
 
@@ -67,7 +67,7 @@ class StreamBackfill:
         self._at = now
         if spans:
             self._executor.input = self._live
-            self._executor.step(Step(self._executor.next, spans, dict(self._input.times)))
+            self._executor.step(BatchSpans(self._executor.next, spans, dict(self._input.times)))
         return bool(spans)
 
     def _positions(self) -> dict[str, Offset]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import count
 
 from squallpy.base.errors import Span, SquallError, nearest
-from squallpy.catalog.catalog import Catalog, Entry, View
+from squallpy.catalog.catalog import Catalog, Entry, ViewDefinition
 from squallpy.catalog.format_options import PUSHED
 from squallpy.catalog.relation import Field, Relation
 from squallpy.catalog.sink_spec import CHANGES, FINAL, SinkSpec
@@ -41,7 +41,7 @@ from squallpy.logical.bind.sinks import bind_sink
 from squallpy.logical.nodes import Query
 
 _CLASSES: Mapping[str, tuple[type, ...]] = {
-    "STREAM": (Relation,), "TABLE": (Relation,), "SINK": (SinkSpec,), "VIEW": (View,),
+    "STREAM": (Relation,), "TABLE": (Relation,), "SINK": (SinkSpec,), "VIEW": (ViewDefinition,),
 }  # fmt: skip
 
 
@@ -161,8 +161,8 @@ class Definitions:
 
     def _alter(self, created: CreateView) -> Outcome:
         """Replace a view, and bind anew what reads it."""
-        entry = self.entry(created.name, created.span, View)
-        assert isinstance(entry, View)
+        entry = self.entry(created.name, created.span, ViewDefinition)
+        assert isinstance(entry, ViewDefinition)
         if created.alters:
             created = replace(created, is_materialized=entry.is_materialized, name=entry.name)
         readers = self.entries.all_readers(self.catalog, entry.name)
@@ -198,11 +198,11 @@ class Definitions:
         known = self.entries.maintained.get(name.lower())
         entry = self.catalog.entries.get(name.lower())
         try:
-            if isinstance(entry, View):
+            if isinstance(entry, ViewDefinition):
                 created = CreateView(entry.name, entry.columns, entry.query, entry.span or span, entry.is_materialized)
                 entry = self.catalog.entries[name.lower()] = self.binder.view(created)
             if known:
-                query = self.query(known.text, entry if isinstance(entry, View) else None)
+                query = self.query(known.text, entry if isinstance(entry, ViewDefinition) else None)
                 self.entries.maintained[name.lower()] = replace(known, query=query)
         except SquallError as error:
             raise SquallError(
@@ -241,7 +241,7 @@ class Definitions:
         if entry is None and drop.if_exists:
             return Outcome(f"DROP {drop.kind}")
         entry = self.entry(drop.name, drop.span, *_CLASSES[drop.kind.split()[-1]])
-        is_kind = kind_of(entry) == drop.kind or (drop.kind == "VIEW" and isinstance(entry, View))
+        is_kind = kind_of(entry) == drop.kind or (drop.kind == "VIEW" and isinstance(entry, ViewDefinition))
         if not is_kind:
             message = f"{entry.name} is a {kind_of(entry)}"
             raise SquallError("SQ2001", message, drop.span, f"write DROP {kind_of(entry)} {entry.name}")
@@ -291,7 +291,7 @@ class Definitions:
             raise SquallError("SQ7011", message, hint="declare it USING pushed, or by session.stream(…, schema=…)")
         return relation
 
-    def query(self, text: SelectText, view: View | None = None) -> Query:
+    def query(self, text: SelectText, view: ViewDefinition | None = None) -> Query:
         bound = self.binder.query(text, view)
         return replace(bound, number=next(self._numbers))
 
@@ -310,12 +310,12 @@ class Definitions:
 
     def columns(self, name: str, span: Span | None = None) -> tuple[Field, ...]:
         """Return the columns of a stream, table or view."""
-        entry = self.entry(name, span, Relation, View)
+        entry = self.entry(name, span, Relation, ViewDefinition)
         if isinstance(entry, Relation):
             return entry.fields
         if known := self.entries.maintained.get(name.lower()):
             return fields_of(known.query)
-        assert isinstance(entry, View)
+        assert isinstance(entry, ViewDefinition)
         return fields_of(Query(entry.checked, tuple(c.name for c in entry.checked.output), ""))
 
     def schema(self, text: str, file: str) -> tuple[Field, ...]:
@@ -340,7 +340,7 @@ class Definitions:
         seen, left = set[str](), {name.lower()}
         while new := left - seen:
             seen |= new
-            views = [entry for each in new if isinstance(entry := self.catalog.entries.get(each), View)]
+            views = [entry for each in new if isinstance(entry := self.catalog.entries.get(each), ViewDefinition)]
             left |= {each for view in views for each in tables_read(view.query)}
         return [entry for each in seen if isinstance(entry := self.catalog.entries.get(each), Relation)]
 
@@ -376,11 +376,11 @@ class Definitions:
     def _write(self, name: str, found: dict[str, str]) -> None:
         entry = self.catalog.entries[name]
         known = self.entries.maintained.get(name)
-        reads = known.reads if known else tables_read(entry.query) if isinstance(entry, View) else ()
+        reads = known.reads if known else tables_read(entry.query) if isinstance(entry, ViewDefinition) else ()
         for each in sorted(reads):
             if each in self.catalog.entries and each not in found:
                 self._write(each, found)
-        if isinstance(entry, View):
+        if isinstance(entry, ViewDefinition):
             columns = f" ({', '.join(map(quote_name, entry.columns))})" if entry.columns else ""
             found[name] = f"CREATE {kind_of(entry)} {qualified(entry.name)}{columns} AS {entry.query.text}"
         elif name in self._texts:  # NB: what table functions declare is declared again by their queries
@@ -411,7 +411,7 @@ def kind_of(entry: Entry) -> str:
     match entry:
         case Relation():
             return "STREAM" if entry.stream else "TABLE"
-        case View():
+        case ViewDefinition():
             return "MATERIALIZED VIEW" if entry.is_materialized else "VIEW"
         case SinkSpec():
             return "SINK"
@@ -419,7 +419,7 @@ def kind_of(entry: Entry) -> str:
 
 
 def _words(kinds: tuple[type, ...]) -> str:
-    names = {Relation: "stream or table", View: "view", SinkSpec: "sink"}
+    names = {Relation: "stream or table", ViewDefinition: "view", SinkSpec: "sink"}
     return " or ".join(names[kind] for kind in kinds)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 
 from squallpy.base.records import dataclass
-from squallpy.catalog.catalog import Catalog, View
+from squallpy.catalog.catalog import Catalog, ViewDefinition
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.frontend.query import SelectText, tables_read
 from squallpy.live.session_sink import SessionSink
@@ -63,7 +63,7 @@ class Entries:
 
     def readers(self, catalog: Catalog, name: str) -> list[str]:
         """Name the views, sinks and queries that read an entry themselves, in their order."""
-        plain = {e.name: tables_read(e.query) for e in catalog.entries.values() if isinstance(e, View)}
+        plain = {e.name: tables_read(e.query) for e in catalog.entries.values() if isinstance(e, ViewDefinition)}
         reads: dict[str, Collection[str]] = {**plain, **{each.name: each.reads for each in self.maintained.values()}}
         return [reader for reader, read in reads.items() if name.lower() in read]
 

@@ -24,7 +24,7 @@ from squallpy.runtime.replan import Filled, Replan
 from squallpy.runtime.reshard import Reshard, spread_state
 from squallpy.runtime.session_input import History, SessionInput
 from squallpy.runtime.sources.arrivals import Decision
-from squallpy.runtime.sources.input import Input, Step
+from squallpy.runtime.sources.input import BatchSpans, Input
 from squallpy.runtime.sources.watched_files import WatchedFiles
 
 ROUNDS = 5
@@ -66,7 +66,7 @@ class Generation:
     """The executor in force, if batches go on with it."""
     is_in_force: bool = field(default=False, init=False)
     _read: Input = field(init=False)
-    _steps: deque[Step] = field(default_factory=deque, init=False)
+    _steps: deque[BatchSpans] = field(default_factory=deque, init=False)
 
     def __post_init__(self) -> None:
         self.number, self.location = self.checkpoint.begin()
@@ -88,10 +88,10 @@ class Generation:
         sources = self.input.check(self.compiled.relations, columns_read(self.compiled))
         self._read = Input(sources, History((), {}), keyed(self.compiled.relations))
 
-    def note(self, step: Step) -> None:
+    def note(self, step: BatchSpans) -> None:
         """Take note of a batch of the generation in force."""
         spans = {name: span for name, span in step.spans.items() if name in self._streams}
-        self._steps.append(Step(step.number, spans, step.times))
+        self._steps.append(BatchSpans(step.number, spans, step.times))
 
     def executor(self, input: Input) -> LiveExecutor:
         """Return the executor over an input; its state is written when it is first asked for."""

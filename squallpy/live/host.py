@@ -26,7 +26,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import CHECKPOINT, WARNING, log_event
 from squallpy.frontend.declaration_text import qualified
 from squallpy.frontend.script import parse_script
-from squallpy.frontend.source_text import Place
+from squallpy.frontend.source_text import SourcePosition
 from squallpy.frontend.statements import READS, Select
 from squallpy.live.messages import Disconnected, encode_error, receive, send
 from squallpy.live.subscription import Subscription
@@ -188,7 +188,7 @@ class _Connection:
             "version": lambda: ({"version": self._session.version}, []),
             "definitions": lambda: (self._session.definitions(), []),
             "execute": lambda: self._execute(
-                message["text"], message["file"], message["maintains"], Place(*message["place"])
+                message["text"], message["file"], message["maintains"], SourcePosition(*message["position"])
             ),
             "push": lambda: self._push(message["name"], tables[0]),
             "step": self._step,
@@ -219,9 +219,9 @@ class _Connection:
             message = f"{what} changes the session that another process has, and this one only reads"
             raise SquallError("SQ7013", message, hint="attach with --write, or connect(…, write=True)")
 
-    def _execute(self, text: str, file: str, maintains: bool, place: Place) -> Answer:
+    def _execute(self, text: str, file: str, maintains: bool, position: SourcePosition) -> Answer:
         """Execute a statement."""
-        (statement,) = parse_script(text, file, place)
+        (statement,) = parse_script(text, file, position)
         if maintains and isinstance(statement, Select):
             self._check_writes("a SELECT that is kept fresh")
             outcome = self._session.maintain(statement)

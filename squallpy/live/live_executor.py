@@ -9,7 +9,7 @@ from squallpy.runtime.local_executor import Printed
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.result.result import NO_TESTS, Equal
 from squallpy.runtime.result.result_scan import RowScan
-from squallpy.runtime.sources.input import Step
+from squallpy.runtime.sources.input import BatchSpans
 
 
 class LiveExecutor(Protocol):
@@ -18,7 +18,7 @@ class LiveExecutor(Protocol):
     next: int
     schemas: tuple[pa.Schema, ...]
 
-    def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
+    def step(self, step: BatchSpans | None = None) -> tuple[Printed, BatchReport]:
         """Apply a batch."""
         ...
 

@@ -23,7 +23,7 @@ from squallpy.catalog.relation import Field
 from squallpy.compiler import CompiledQuery
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.script import parse_script
-from squallpy.frontend.source_text import START, Place
+from squallpy.frontend.source_text import START, SourcePosition
 from squallpy.frontend.statement_texts import list_statements
 from squallpy.frontend.statements import CreateView, Pause, Select, Set, Statement
 from squallpy.live.backend import Backend, LocalBackend, temporary_checkpoint
@@ -142,15 +142,15 @@ class LiveSession:
         return {"version": self.version, "statements": self.statements, **self.compiler.facts}
 
     def execute(
-        self, text: str, file: str = "session", maintains: bool = False, place: Place = START
+        self, text: str, file: str = "session", maintains: bool = False, position: SourcePosition = START
     ) -> Iterator[Outcome]:
         """Execute the statements of a text one by one, as their outcomes are asked for.
 
         Args:
             maintains: A SELECT is kept fresh from now on, instead of answered once.
-            place: Where the text begins in the file.
+            position: Where the text begins in the file.
         """
-        for given, begins in list_statements(text, place):
+        for given, begins in list_statements(text, position):
             for statement in parse_script(given, file, begins):
                 if maintains and isinstance(statement, Select):
                     yield self.maintain(statement)

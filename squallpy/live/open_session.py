@@ -14,7 +14,7 @@ from squallpy.base.settings import Settings
 from squallpy.catalog.catalog import Catalog
 from squallpy.catalog.relation import Field
 from squallpy.frontend.query import SelectText
-from squallpy.frontend.source_text import START, Place
+from squallpy.frontend.source_text import START, SourcePosition
 from squallpy.live.entries import Entries
 from squallpy.live.host import Services
 from squallpy.live.live_session import LiveSession
@@ -54,7 +54,7 @@ class OpenSession(Protocol):
     def failure(self) -> Exception | None: ...
 
     def execute(
-        self, text: str, file: str = "session", maintains: bool = False, place: Place = START
+        self, text: str, file: str = "session", maintains: bool = False, position: SourcePosition = START
     ) -> Iterator[Outcome]: ...
     def push(self, name: str, rows: Any, op: str = "+") -> int: ...
     def step(self) -> BatchReport | None: ...

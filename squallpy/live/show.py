@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from squallpy.base.settings import list_settings
-from squallpy.catalog.catalog import View
+from squallpy.catalog.catalog import ViewDefinition
 from squallpy.catalog.relation import Field, Relation
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.live.definitions import Definitions, kind_of
@@ -28,7 +28,7 @@ def show(definitions: Definitions, what: str) -> pa.Table:
         modes = [(definitions.entries.maintained[e.name.lower()].query.sink or e).mode or "" for e in sinks]
         return _table(name=[e.name for e in sinks], format=[e.format for e in sinks], mode=modes)
     if what == "views":
-        views = [e for e in entries if isinstance(e, View)]
+        views = [e for e in entries if isinstance(e, ViewDefinition)]
         return _table(
             name=[e.name for e in views], kind=[kind_of(e).lower() for e in views], query=[e.query.text for e in views]
         )

@@ -16,7 +16,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.settings import Settings
 from squallpy.base.types import INT
-from squallpy.catalog.catalog import Catalog, View
+from squallpy.catalog.catalog import Catalog, ViewDefinition
 from squallpy.catalog.relation import CONSTANT, Field, Relation
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.checkpoint_identity import columns_read
@@ -161,7 +161,7 @@ def streams_read(catalog: Catalog, views: Collection[str], text: SelectText) -> 
         seen.add(name)
         if isinstance(entry, Relation):
             found |= {entry.name} if entry.stream else set()
-        elif isinstance(entry, View):
+        elif isinstance(entry, ViewDefinition):
             left |= tables_read(entry.query)
         elif not isinstance(entry, SinkSpec):
             found.add(entry.name)

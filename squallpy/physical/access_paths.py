@@ -18,7 +18,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column, columns, conjunction
 from squallpy.logical.monotonicity import FALLING, RISING, direction
-from squallpy.physical.plan import FilterStep, Let, Lookup, PoolPlan, Range, Step, Update
+from squallpy.physical.plan import FilterStep, Let, Lookup, PoolPlan, Range, StatementStep, Update
 from squallpy.program.auxiliary.kind import RowSearch
 from squallpy.program.calculus import Assign, Cmp, Factor, solutions, variables
 from squallpy.program.trigger_program import Program, Statement
@@ -122,13 +122,13 @@ class _StatementSteps:
     def __init__(self, statement: Statement, facts: ViewFacts) -> None:
         first, *others = statement.refs
         self._statement, self._facts = statement, facts
-        self._bound, self._steps = set(first.variables), list[Step]()
+        self._bound, self._steps = set(first.variables), list[StatementStep]()
         self._lookups, self._filters = dict(enumerate(others)), dict(enumerate(statement.filters))
         self._readers = _by_variable((i, ref.variables) for i, ref in self._lookups.items())
         self._filtered = _by_variable((i, variables(f)) for i, f in self._filters.items())
         self._outputs = {*statement.keys, *(v for lane in statement.lanes for f in lane or () for v in columns(f))}
 
-    def order(self, indexes: Indexes) -> list[Step]:
+    def order(self, indexes: Indexes) -> list[StatementStep]:
         """Do the cheapest lookup first, again and again, each followed by the filters that it makes possible."""
         self._evaluate_filters()
         paths, cheapest = dict[int, _AccessPath](), list[tuple[_Cost, int]]()
@@ -302,7 +302,7 @@ def _lookup(path: _AccessPath, bound: set[Column], indexes: Indexes) -> Lookup:
     )
 
 
-def _note_live(steps: list[Step], outputs: set[Column]) -> None:
+def _note_live(steps: list[StatementStep], outputs: set[Column]) -> None:
     """Note at each lookup which variables are read later."""
     live = {v.id for v in outputs}
     for i in reversed(range(len(steps))):

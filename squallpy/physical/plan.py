@@ -94,7 +94,7 @@ class Let:
     value: Expr
 
 
-Step = Lookup | FilterStep | Let
+StatementStep = Lookup | FilterStep | Let
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Update:
     delta: str
     variables: tuple[Column, ...]
     picks: tuple[int, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[StatementStep, ...]
     keys: tuple[Column, ...]
     lanes: tuple[Lane | None, ...]
     keep: tuple[int, ...] | None = None

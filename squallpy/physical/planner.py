@@ -39,7 +39,7 @@ from squallpy.physical.distribute.pinned_placements import pinned_placements
 from squallpy.physical.distribute.placement_search import choose_placements
 from squallpy.physical.distribute.result_placements import hashed_results
 from squallpy.physical.distribute.row_deltas import row_deltas, with_row_deltas
-from squallpy.physical.distribute.single_transformer import Compute, Derivation, Step, Transfer
+from squallpy.physical.distribute.single_transformer import Compute, Derivation, DistributedStep, Transfer
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.joiner_groups import powers_of_two
 from squallpy.physical.joins.mapping import Mapping, Side
@@ -389,7 +389,7 @@ class _PlanBuilder:
         keys = step.keys if isinstance(step.keys, tuple) else None
         return Send(step.name, step.source, keys, side, step.key, step.workers, step.cells)
 
-    def step(self, step: Step) -> Update | Derive:
+    def step(self, step: DistributedStep) -> Update | Derive:
         """Compile a statement, or the derivation of an auxiliary relation."""
         if isinstance(step, Derivation):
             return Derive(step.relation, step.is_alone)

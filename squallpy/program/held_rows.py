@@ -21,7 +21,7 @@ HELD = Relation("rows of views", (), True, COMPUTED)
 """The relation that changes when the rows of views come as deltas of these."""
 _NAMESPACE = 1 << 40  # NB: the variables of a cover must not be those of what it covers
 _NEVER = Cmp(FALSE)
-Place = tuple[int, str]
+AtomField = tuple[int, str]
 """A field of one of some atoms."""
 
 
@@ -151,27 +151,27 @@ def covers(views: Iterable[View], held: Collection[str]) -> list[Cover]:
 
 def _match(theirs: Sequence[Rel], mine: Sequence[Rel]) -> dict[int, Expr] | None:
     """Name the variables of a cover by those of the same fields in what it covers; None if it joins otherwise."""
-    left, places = [*enumerate(mine)], dict[Place, Column]()
+    left, fields = [*enumerate(mine)], dict[AtomField, Column]()
     for atom in theirs:
         number = next((n for n, each in left if each.relation == atom.relation), None)
         if number is None:
             return None
         left = [(n, each) for n, each in left if n != number]
-        places |= {(number, field): v for field, v in atom.fields}
+        fields |= {(number, field): v for field, v in atom.fields}
     own = {(number, field): v for number, atom in enumerate(mine) for field, v in atom.fields}
-    if left or not _are_joined(places, own) or not _are_joined(own, places):
+    if left or not _are_joined(fields, own) or not _are_joined(own, fields):
         return None
-    return {v.id: own[place] for place, v in places.items() if place in own}
+    return {v.id: own[field] for field, v in fields.items() if field in own}
 
 
-def _are_joined(given: Mapping[Place, Column], other: Mapping[Place, Column]) -> bool:
-    """True if places that have one variable in some atoms have one in the others, too."""
-    joined = defaultdict[Column, list[Place]](list)
-    for place, v in given.items():
-        joined[v].append(place)
+def _are_joined(given: Mapping[AtomField, Column], other: Mapping[AtomField, Column]) -> bool:
+    """True if fields that have one variable in some atoms have one in the others, too."""
+    joined = defaultdict[Column, list[AtomField]](list)
+    for field, v in given.items():
+        joined[v].append(field)
     return all(
-        len(places) == 1 or (all(p in other for p in places) and len({other[p] for p in places}) == 1)
-        for places in joined.values()
+        len(fields) == 1 or (all(p in other for p in fields) and len({other[p] for p in fields}) == 1)
+        for fields in joined.values()
     )
 
 

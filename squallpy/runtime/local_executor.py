@@ -25,7 +25,7 @@ from squallpy.runtime.replan import all_layouts
 from squallpy.runtime.result.result import NO_TESTS, Changes, Equal, Results, Wanted, result_layout
 from squallpy.runtime.result.result_scan import RowScan
 from squallpy.runtime.shadow import Applied, Shadow
-from squallpy.runtime.sources.input import Input, Step, arriving
+from squallpy.runtime.sources.input import BatchSpans, Input, arriving
 from squallpy.runtime.sources.replay import RowBatches
 from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
@@ -42,7 +42,7 @@ class _Stages:
         self._sender = Sender(plan, trace, compiled)
         self.stage = StageExecutor(plan, plan.stages[0], trace=trace, compiled=compiled)
 
-    def __call__(self, store: Store, input: Input, step: Step, computed: Computed | None) -> Applied:
+    def __call__(self, store: Store, input: Input, step: BatchSpans, computed: Computed | None) -> Applied:
         """Apply a batch; return the changes of results, and statistics."""
         with self._trace("feed"):
             part = self._sender.read(input.whole(step), store.dictionary, computed)
@@ -78,7 +78,7 @@ class _BatchLoop(ABC):
             self._stop_compiler()
 
     @abstractmethod
-    def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
+    def step(self, step: BatchSpans | None = None) -> tuple[Printed, BatchReport]:
         """Apply the next batch, which may be given."""
 
     @abstractmethod
@@ -130,7 +130,7 @@ class LocalExecutor(_BatchLoop):
         at_once = self._direct and not self._shadow and not self._measured and not self._trace.on
         self._rows = self._direct.resident_rows(self.input) if self._direct and at_once else None
 
-    def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
+    def step(self, step: BatchSpans | None = None) -> tuple[Printed, BatchReport]:
         """Apply the next batch, which may be given."""
         self._store.renew()
         if step is None and self._rows and self.next and (done := self._step_at_once(self._rows)):
@@ -153,7 +153,7 @@ class LocalExecutor(_BatchLoop):
         self.next += 1
         return self._results.apply(self._store, done[0], False), done[1]
 
-    def _step(self, step: Step | None) -> tuple[Printed, BatchReport]:
+    def _step(self, step: BatchSpans | None) -> tuple[Printed, BatchReport]:
         step = step or self.input.step(self.next)
         with self._trace("feed"):
             computed = compute(self._plan, self.matrices, step, self._trace)
@@ -170,7 +170,7 @@ class LocalExecutor(_BatchLoop):
         self.next += 1
         return changes, BatchReport.of(stats)
 
-    def _apply(self, step: Step, computed: Computed | None) -> Applied:
+    def _apply(self, step: BatchSpans, computed: Computed | None) -> Applied:
         """Apply a batch by compiled code alone, if it has an answer."""
         if self._direct is None:
             return self._stages(self.store, self.input, step, computed)
@@ -184,7 +184,7 @@ class LocalExecutor(_BatchLoop):
         done[1]["trigger_seconds"] = perf_counter() - begin
         return done
 
-    def _apply_checked(self, shadow: Shadow, step: Step, computed: Computed | None) -> Applied:
+    def _apply_checked(self, shadow: Shadow, step: BatchSpans, computed: Computed | None) -> Applied:
         """Apply a batch, and interpret it, too, if that is due; where they differ, go on as interpreted."""
         interpreter = _Stages(self._plan, self._trace, None)
         done, state = shadow.apply(
@@ -273,7 +273,7 @@ class DurableLocalExecutor(_BatchLoop):
         self._committed = Committed(location.durable)
         self.next = self._committed.batches
 
-    def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
+    def step(self, step: BatchSpans | None = None) -> tuple[Printed, BatchReport]:
         """Apply the next batch, which may be given, exactly once: one that was applied returns the output of then."""
         started, step = perf_counter(), step or self.input.step(self.next)
         with self._trace("feed"):

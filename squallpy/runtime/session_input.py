@@ -23,7 +23,7 @@ from squallpy.runtime.query_input import keyed
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.arrivals import Arrivals, Decision
 from squallpy.runtime.sources.foreign_source import ForeignSource
-from squallpy.runtime.sources.input import Input, Span, Step, whole
+from squallpy.runtime.sources.input import BatchSpans, Input, Span, whole
 from squallpy.runtime.sources.protocol import Offset, Source
 from squallpy.runtime.sources.pushed_rows import PushedRows
 from squallpy.runtime.sources.source import RowSource
@@ -141,7 +141,7 @@ class SessionInput:
         """Let sources forget again what batches have read."""
         self._held.subtract(names)
 
-    def commit(self, input: Input, step: Step, open_rows: int) -> None:
+    def commit(self, input: Input, step: BatchSpans, open_rows: int) -> None:
         """Let sources forget what a batch has read, unless they are held."""
         input.batches.note(open_rows)
         for name, (_, end) in step.spans.items():

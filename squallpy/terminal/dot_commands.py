@@ -123,11 +123,11 @@ def _schema(shell: "Shell", arguments: Sequence[str]) -> None:
     if arguments:
         shell.execute(f"DESCRIBE {_quoted(arguments[0])}")
         return
-    from squallpy.catalog.catalog import View
+    from squallpy.catalog.catalog import ViewDefinition
     from squallpy.catalog.relation import Relation
     from squallpy.live.definitions import kind_of
 
-    entries = [e for e in shell.session.catalog.entries.values() if isinstance(e, Relation | View)]
+    entries = [e for e in shell.session.catalog.entries.values() if isinstance(e, Relation | ViewDefinition)]
     columns = [", ".join(f"{f.name} {f.type}" for f in shell.session.columns(e.name)) for e in entries]
     kinds = [kind_of(e).lower() for e in entries]
     shell.printer.table(_table(name=[e.name for e in entries], kind=kinds, columns=columns))

@@ -230,7 +230,7 @@ class Shell:
         """Execute a statement."""
         from squallpy.frontend.script import parse_script
 
-        return [self._evaluate(statement, entry, file) for statement in parse_script(entry.text, file, entry.place)]
+        return [self._evaluate(statement, entry, file) for statement in parse_script(entry.text, file, entry.position)]
 
     def _evaluate(self, statement: "Statement", entry: Entry, file: str) -> Answer:
         from squallpy.frontend.statements import CreateView, Select
@@ -241,7 +241,7 @@ class Shell:
             if is_live:
                 return self.answer_live(entry, file)
             self.before_snapshot()
-        (outcome,) = self.session.execute(entry.text, file, place=entry.place)
+        (outcome,) = self.session.execute(entry.text, file, position=entry.position)
         if isinstance(statement, CreateView) and statement.is_materialized:
             self.catch_up(statement.name)
         self._tell_notices()
@@ -253,7 +253,7 @@ class Shell:
 
     def maintain(self, entry: Entry, file: str) -> "Outcome":
         """Keep a SELECT over streams fresh."""
-        (outcome,) = self.session.execute(entry.text, file, True, entry.place)
+        (outcome,) = self.session.execute(entry.text, file, True, entry.position)
         return outcome
 
     def answer_live(self, entry: Entry, file: str) -> Answer:

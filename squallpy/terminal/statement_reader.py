@@ -6,7 +6,7 @@ read_entries(["SELECT 1;\\n", ".mode csv\\n", "SELECT 2"])   →   SELECT 1, .mo
 from collections.abc import Iterable, Iterator
 
 from squallpy.base.records import dataclass
-from squallpy.frontend.source_text import Place
+from squallpy.frontend.source_text import SourcePosition
 from squallpy.frontend.statement_texts import split_statements
 
 _LEADS = (".", "\\")
@@ -28,9 +28,9 @@ class Entry:
     is_command: bool = False
 
     @property
-    def place(self) -> Place:
-        """The place where it begins in what it was read from."""
-        return Place(self.line, self.column)
+    def position(self) -> SourcePosition:
+        """The position where it begins in what it was read from."""
+        return SourcePosition(self.line, self.column)
 
 
 def read_entries(lines: Iterable[str]) -> Iterator[Entry]:

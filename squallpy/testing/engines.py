@@ -40,7 +40,7 @@ from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
 from squallpy.runtime.reshard import Reshard
 from squallpy.runtime.result.result import result_layout
 from squallpy.runtime.sources import open_source
-from squallpy.runtime.sources.input import Input, Step, encode_slices
+from squallpy.runtime.sources.input import BatchSpans, Input, encode_slices
 from squallpy.runtime.sources.protocol import Source
 from squallpy.runtime.state.state_store import Store
 from squallpy.runtime.triggers.stage_executor import store_layout
@@ -242,7 +242,7 @@ class PartitionedEngine(MemoryEngine):
             self._matrices.end(self.stats["matrices"])
         return changes
 
-    def _read(self, step: Step, encoded: str) -> Iterator[tuple[int, bytes]]:
+    def _read(self, step: BatchSpans, encoded: str) -> Iterator[tuple[int, bytes]]:
         """Yield the messages of the readers in a batch, each with its target partition."""
         if self._matrices and self._blocks:
             encoded_slices = encode_slices(self._input.split(step, self._compiled.plan.partitions), self._input.sources)

@@ -154,14 +154,14 @@ def _failure(steps: Steps, section: Section, text: str) -> StepFailure:
 
 def _expand_table_functions(script: str, compiled: "Script", outputs: "Outputs") -> str:
     """Write the query of a script with its table functions expanded."""
-    from squallpy.catalog.catalog import Catalog, View
+    from squallpy.catalog.catalog import Catalog, ViewDefinition
     from squallpy.frontend.script import parse_script
     from squallpy.frontend.statements import CreateView, Select
     from squallpy.logical.bind.table_functions import expand
 
     statements = list(parse_script(script, ""))
     (query,) = (statement.query for statement in statements if isinstance(statement, Select))
-    declared = {s.name: View(s.name, s.columns, s.query) for s in statements if isinstance(s, CreateView)}
+    declared = {s.name: ViewDefinition(s.name, s.columns, s.query) for s in statements if isinstance(s, CreateView)}
     entries = (compiled.relations, compiled.matrices, compiled.programs, declared)
     catalog = Catalog({name.lower(): entry for some in entries for name, entry in some.items()})
     return query.ast.sql("spark") if expand(catalog, query, outputs) else query.text

@@ -10,7 +10,7 @@ from typing import Any
 from squallpy.base.rings.abstract_ring import AbstractRing, Element, FormalSums
 from squallpy.logical.expressions import Column
 from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
-from squallpy.maintain.factorised.view_tree import View
+from squallpy.maintain.factorised.view_tree import ViewNode
 
 Key = tuple[Any, ...]
 Relations = Mapping[str, Mapping[Key, int]]
@@ -35,11 +35,11 @@ class PowerSums(FormalSums[tuple[str, ...]]):
         return {(variable,) * power: value**power for power in range(self._most + 1) if value or not power}
 
 
-def evaluate(part: View | Leaf, data: Relations, ring: AbstractRing[Element]) -> Contents[Element]:
+def evaluate(part: ViewNode | Leaf, data: Relations, ring: AbstractRing[Element]) -> Contents[Element]:
     """Compute the contents of a view from those of its children, as it would be stored, then as it is read."""
     if isinstance(part, Leaf):
         return {row: ring.scale(ring.one, n) for row, n in data[part.name].items()}
-    inputs = [(c.keys if isinstance(c, View) else c.variables, evaluate(c, data, ring)) for c in part.children]
+    inputs = [(c.keys if isinstance(c, ViewNode) else c.variables, evaluate(c, data, ring)) for c in part.children]
     stored = _join(inputs, part.stored_keys, () if part.keeps_rows else part.lifts, ring)
     return _join([(part.stored_keys, stored)], part.keys, part.lifts, ring) if part.keeps_rows else stored
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from squallpy import __version__
 from squallpy.base.settings import Settings, list_settings
-from squallpy.catalog.catalog import Entry, View
+from squallpy.catalog.catalog import Entry, ViewDefinition
 from squallpy.catalog.relation import Field, Relation
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.live.snapshot_query import fields_of
@@ -60,7 +60,7 @@ def _entries(entries: Iterable[Entry]) -> Iterable[Mapping[str, Any]]:
             case Relation() if not entry.is_implied:
                 kind = "stream" if entry.stream else "table"
                 yield {"name": entry.name, "kind": kind, "format": entry.format, "columns": _columns(entry.fields)}
-            case View():
+            case ViewDefinition():
                 kind = "materialized view" if entry.is_materialized else "view"
                 yield {"name": entry.name, "kind": kind, "query": entry.query.text}
             case SinkSpec():

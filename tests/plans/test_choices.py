@@ -23,7 +23,7 @@ from squallpy.physical.plan import Plan
 from squallpy.plans import Aggregate, Component, DataSource, EquiJoin, Project, Sink, ThetaJoin
 from squallpy.plans.plan_session import PlanSession
 from squallpy.runtime.sources import open_source
-from squallpy.runtime.sources.input import Input, Step
+from squallpy.runtime.sources.input import BatchSpans, Input
 from squallpy.session import Executor, Session
 from squallpy.testing.engines import KilledEngine, MemoryEngine, MovedEngine, PartitionedEngine, VolatileEngine
 from squallpy.testing.memory_source import PushedBatches
@@ -256,7 +256,7 @@ def test_as_many_tasks_read_a_stream_as_chosen(tmp_path: Path, monkeypatch: pyte
     source = DataSource("r", tmp_path / "r.csv", {"a": "INT", "b": "INT"}, parallelism=2)
     opened = Input({"r": open_source(source.relation, tmp_path)}, PushedBatches(), tasks={"r": 2})
     for number in range(2):
-        dealt = opened.split(Step(number, {"r": ({"row": 0}, {"row": 9})}), 4)
+        dealt = opened.split(BatchSpans(number, {"r": ({"row": 0}, {"row": 9})}), 4)
         assert [sum(each.rows or 0 for each in slices.get("r", ())) for slices in dealt] in ([5, 4, 0, 0], [4, 5, 0, 0])
     told: list[Mapping[str, int]] = []
     run = Session._executor

@@ -24,7 +24,7 @@ from squallpy.runtime.kernels.pool_layout import GROWING
 from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.local_executor import LocalExecutor, Printed
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.runtime.sources.input import Input, Slices, Step
+from squallpy.runtime.sources.input import BatchSpans, Input, Slices
 from squallpy.testing.engines import LocalEngine, VolatileEngine
 from squallpy.testing.memory_source import MemorySource, PushedBatches
 from tests.marks import long
@@ -80,7 +80,7 @@ def note_reports(executor: LocalExecutor, monkeypatch: pytest.MonkeyPatch) -> li
     """List the reports of batches from now on."""
     reports, step = list[BatchReport](), executor.step
 
-    def noting(given: Step | None = None) -> tuple[Printed, BatchReport]:
+    def noting(given: BatchSpans | None = None) -> tuple[Printed, BatchReport]:
         done = step(given)
         reports.append(done[1])
         return done

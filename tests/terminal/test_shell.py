@@ -41,7 +41,7 @@ def test_statements_are_read_as_they_become_complete() -> None:
     ]
     assert read("-- nothing\n.tables\n/* ; */ \n") == [(".tables", 1, 0, True)]
     assert read("") == read(" ;;\n; \n") == []
-    assert Entry("SELECT 1", 2, 3).place == (2, 3)
+    assert Entry("SELECT 1", 2, 3).position == (2, 3)
     rows = iter(["SELECT 1;\n", "SELECT 2;\n"])
     first = next(read_entries(rows))
     assert first.text == "SELECT 1" and next(rows) == "SELECT 2;\n"  # NB: no line is waited for before it is needed

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Notice, SquallError, nearest
 from squallpy.base.records import dataclass
-from squallpy.catalog.catalog import Catalog, Entry, View
+from squallpy.catalog.catalog import Catalog, Entry, ViewDefinition
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.relation import MULT, Field, Reference, Relation
 from squallpy.catalog.window_spec import ARRIVAL
@@ -104,7 +104,7 @@ class ScriptBinder:
                 word = "ALTER" if isinstance(statement, CreateView) else type(statement).__name__.upper()
                 raise SquallError("SQ3001", f"{word} is for a session, not for a script", statement.span, SESSION_HINT)
 
-    def query(self, query: "SelectText", view: View | None = None) -> Query:
+    def query(self, query: "SelectText", view: ViewDefinition | None = None) -> Query:
         """Bind a query, or that of a materialized view."""
         from squallpy.logical.bind.table_functions import expand
 
@@ -112,12 +112,12 @@ class ScriptBinder:
         bound = bind_top(self.catalog, query, len(self._queries) + 1, self._evaluate)
         return replace(bound, view=view.name, names=view.columns or bound.names) if view else bound
 
-    def view(self, created: "CreateView", is_checked: bool = False) -> View:
+    def view(self, created: "CreateView", is_checked: bool = False) -> ViewDefinition:
         """Bind the query of a view for its mistakes."""
         from squallpy.logical.bind.table_functions import expand
 
         expand(self.catalog, created.query, self._outputs)
-        view = View(created.name, created.columns, created.query, created.span, created.is_materialized)
+        view = ViewDefinition(created.name, created.columns, created.query, created.span, created.is_materialized)
         return view if is_checked else replace(view, checked=check_view(self.catalog, view, self._evaluate))
 
     def _bind_view(self, created: "CreateView", is_checked: bool) -> None:
@@ -191,7 +191,7 @@ def check_reference(catalog: Catalog, reference: Reference) -> None:
         raise SquallError("SQ2007", message, reference.span, f"write REFERENCES {name} (…) with as many columns")
 
 
-def check_view(catalog: Catalog, view: View, evaluate: Evaluate) -> Node:
+def check_view(catalog: Catalog, view: ViewDefinition, evaluate: Evaluate) -> Node:
     """Bind a view once, so that its mistakes are reported even if no query uses it."""
     from squallpy.logical.bind.context import Context
     from squallpy.logical.bind.from_clause import bind_view

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT
-from squallpy.catalog.catalog import View, qualify_name, resolve_schema
+from squallpy.catalog.catalog import ViewDefinition, qualify_name, resolve_schema
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Relation
@@ -180,12 +180,12 @@ def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inne
     with ctx.at(node.this):
         entry = output(ctx, schema, node.this) if schema and of_program else relation_or_view(ctx, name)
     alias = node.name if schema else entry.name
-    if isinstance(entry, View):
+    if isinstance(entry, ViewDefinition):
         return Inner(bind_view(ctx, entry)), alias
     return Inner(apply_window(ctx, scan(ctx, entry, node.alias or alias))), alias
 
 
-def relation_or_view(ctx: Context, name: str) -> Relation | View:
+def relation_or_view(ctx: Context, name: str) -> Relation | ViewDefinition:
     """Look up a name in FROM; SQ2001 if there is none."""
     entry = ctx.catalog.find(name, ctx.ctes)
     if isinstance(entry, Matrix):
@@ -205,7 +205,7 @@ def scan(ctx: Context, relation: Relation, alias: str) -> Scan:
     return Scan(relation, alias, tuple(ctx.column(f.name, f.type, f.nullable) for f in relation.fields))
 
 
-def bind_view(ctx: Context, view: View) -> Node:
+def bind_view(ctx: Context, view: ViewDefinition) -> Node:
     """Bind a view's query to new columns; a wrong number of column names is reported at the view's name."""
     if ctx.rehearses and view.checked and ctx.window is None:
         return with_new_columns(ctx, view.checked)

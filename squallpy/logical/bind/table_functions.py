@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.records import dataclass
-from squallpy.catalog.catalog import Catalog, View, qualify_name
+from squallpy.catalog.catalog import Catalog, ViewDefinition, qualify_name
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.query import SelectText
@@ -29,7 +29,7 @@ def expand(catalog: Catalog, query: SelectText, outputs: Outputs | None) -> bool
     """Declare what table functions of a query stand for, and have it read that instead; returned is whether there are
     any."""
     found, common = False, {cte.alias.lower() for cte in query.ast.find_all(exp.CTE)}
-    views = common.union(name for name, entry in catalog.entries.items() if isinstance(entry, View))
+    views = common.union(name for name, entry in catalog.entries.items() if isinstance(entry, ViewDefinition))
     for node in list(query.ast.find_all(exp.Table)):
         name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else ""
         if name in FUNCTIONS and outputs and not (name == "ols" and is_join(node.this, views)):

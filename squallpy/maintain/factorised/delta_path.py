@@ -37,7 +37,7 @@ Signature = tuple[tuple[int, ...], tuple[int, ...]]
 class Root:
     """A view tree, with what its root assigns to the keys of the view that it adds to."""
 
-    node: view_tree.View
+    node: view_tree.ViewNode
     assigns: tuple[Assign, ...] = ()
 
 
@@ -116,7 +116,7 @@ class FactorisedView:
                     yield Statement(self._name(node), node.stored_keys, (made[signature],), (), ((),))
 
     def _add_to_root(
-        self, root: Root, source: Source, below: view_tree.View | None, deltas: Registry,
+        self, root: Root, source: Source, below: view_tree.ViewNode | None, deltas: Registry,
         made: dict[Signature, Ref], done: set[int],
     ) -> Statement:  # fmt: skip
         """Make the statement that adds to the root."""
@@ -128,7 +128,7 @@ class FactorisedView:
             refs, lane = self._join(root.node, below, made, done)
         return Statement(self.name, self.keys, refs, root.assigns, (lane,))
 
-    def _leaf_change(self, source: Source, node: view_tree.View, deltas: Registry) -> Ref:
+    def _leaf_change(self, source: Source, node: view_tree.ViewNode, deltas: Registry) -> Ref:
         """Aggregate a batch of a leaf's relation for the node over it."""
         lanes = (source.computed(self._lane(node.stored_lifts)),)
         body = prune((replace(source.atom, delta=True), *source.rest), node.stored_keys, lanes)
@@ -136,19 +136,19 @@ class FactorisedView:
         return Ref(name, keys, picks)
 
     def _join(
-        self, node: view_tree.View, below: view_tree.View, made: dict[Signature, Ref], done: set[int]
+        self, node: view_tree.ViewNode, below: view_tree.ViewNode, made: dict[Signature, Ref], done: set[int]
     ) -> tuple[tuple[Ref, ...], Lane]:
         """Join the change of a child with the views of the others, and lift what is marginalised, and raw rows."""
-        children = [child for child in node.children if isinstance(child, view_tree.View)]
+        children = [child for child in node.children if isinstance(child, view_tree.ViewNode)]
         reads = (self._read(child, done) for child in children if child is not below)
         raw = (v for child in children if child.keeps_rows for v in child.lifts)
         return (made[self._signature(below)], *reads), self._lane((*node.lifts, *raw))
 
-    def _read(self, node: view_tree.View, done: set[int]) -> Ref:
+    def _read(self, node: view_tree.ViewNode, done: set[int]) -> Ref:
         after = any(id(leaf) in done for leaf in _leaves(node))
         return Ref(self._name(node), node.stored_keys, (0,), is_after=after)
 
-    def _view(self, node: view_tree.View) -> View:
+    def _view(self, node: view_tree.ViewNode) -> View:
         inside = {id(leaf) for leaf in _leaves(node)}
         factors = [f for source in self.sources if id(source.leaf) in inside for f in source.body]
         lane = self._lane(node.stored_lifts)
@@ -158,15 +158,15 @@ class FactorisedView:
     def _lane(self, lifts: Sequence[Column]) -> Lane:
         return tuple(lift(v, self.numbers[v], self.degree) for v in sorted(lifts, key=self.numbers.__getitem__))
 
-    def _signature(self, node: view_tree.View) -> Signature:
+    def _signature(self, node: view_tree.ViewNode) -> Signature:
         return tuple(v.id for v in node.stored_keys), tuple(id(leaf) for leaf in _leaves(node))
 
-    def _change_name(self, node: view_tree.View) -> str:
+    def _change_name(self, node: view_tree.ViewNode) -> str:
         """Name the change of a view on one path; each path has its own, which lives as long as the batch."""
         times = self._changes[self._name(node)] = self._changes.get(self._name(node), 0) + 1
         return f"Δ{self._name(node)}" + ("" if times == 1 else f"′{times}")
 
-    def _name(self, node: view_tree.View) -> str:
+    def _name(self, node: view_tree.ViewNode) -> str:
         signature = self._signature(node)
         if signature not in self._names:
             named = {id(s.leaf): s.atom.relation.name.upper() for s in self.sources}
@@ -174,14 +174,14 @@ class FactorisedView:
         return self._names[signature]
 
 
-def _nodes(node: view_tree.View) -> Iterator[view_tree.View]:
+def _nodes(node: view_tree.ViewNode) -> Iterator[view_tree.ViewNode]:
     yield node
     for child in node.children:
-        if isinstance(child, view_tree.View):
+        if isinstance(child, view_tree.ViewNode):
             yield from _nodes(child)
 
 
-def _leaves(node: view_tree.View) -> Iterator[Leaf]:
+def _leaves(node: view_tree.ViewNode) -> Iterator[Leaf]:
     for child in node.children:
         if isinstance(child, Leaf):
             yield child
@@ -189,11 +189,11 @@ def _leaves(node: view_tree.View) -> Iterator[Leaf]:
             yield from _leaves(child)
 
 
-def _path_to(node: view_tree.View, leaf: Leaf) -> list[view_tree.View]:
+def _path_to(node: view_tree.ViewNode, leaf: Leaf) -> list[view_tree.ViewNode]:
     """List the views from the one over a leaf to the root; none if the leaf is not below."""
     for child in node.children:
         if child is leaf:
             return [node]
-        if isinstance(child, view_tree.View) and (path := _path_to(child, leaf)):
+        if isinstance(child, view_tree.ViewNode) and (path := _path_to(child, leaf)):
             return [*path, node]
     return []

@@ -35,7 +35,7 @@ class ModelTree:
     sources: tuple[Source, ...]
     graph: JoinGraph
     order: VariableOrder
-    root: view_tree.View
+    root: view_tree.ViewNode
     degree: int
 
     @property

@@ -12,17 +12,17 @@ Source: `fivm-on-flink` §4.6, where the sizes of the second input are misprinte
 from dataclasses import replace
 
 from squallpy.base.types import Kind
-from squallpy.maintain.factorised.view_tree import View
+from squallpy.maintain.factorised.view_tree import ViewNode
 
 
-def stop_push_down(view: View, *, is_root: bool = True) -> View:
+def stop_push_down(view: ViewNode, *, is_root: bool = True) -> ViewNode:
     """Let views of one relation keep its rows where a primary key says that a key has one; the root keeps payloads."""
-    below = (stop_push_down(child, is_root=False) if isinstance(child, View) else child for child in view.children)
+    below = (stop_push_down(child, is_root=False) if isinstance(child, ViewNode) else child for child in view.children)
     stops = not is_root and view.is_materialised and bool(view.lifts) and _has_one_row_a_key(view)
     return replace(view, children=tuple(below), keeps_rows=stops)
 
 
-def _has_one_row_a_key(view: View) -> bool:
+def _has_one_row_a_key(view: ViewNode) -> bool:
     # NB: one BIGINT cannot be a key
     key = view.leaf.primary_key if view.leaf else ()
     return bool(key) and {*key} <= {*view.keys} and all(v.type.kind is not Kind.BIGINT for v in view.lifts)

@@ -25,7 +25,7 @@ from squallpy.maintain.factorised.variable_order import NO_PARENT, VariableOrder
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ViewNode:
     """keys → statistics of the lifted variables below, over the join of the children.
 
     `lifts` are lifted here: the marginalised features, and features that stay keys because they are free.
@@ -35,14 +35,14 @@ class View:
     keys: tuple[Column, ...]
     marginalised: tuple[Column, ...]
     lifts: tuple[Column, ...]
-    children: tuple[Union["View", Leaf], ...]
+    children: tuple[Union["ViewNode", Leaf], ...]
     is_materialised: bool = False
     keeps_rows: bool = False
 
     @property
     def lifted(self) -> tuple[Column, ...]:
         """The lifted variables of the subtree: one range for each child, then its own."""
-        below = (child.lifted for child in self.children if isinstance(child, View))
+        below = (child.lifted for child in self.children if isinstance(child, ViewNode))
         return (*chain.from_iterable(below), *self.lifts)
 
     @property
@@ -71,10 +71,10 @@ class View:
         return () if self.keeps_rows else self.lifted
 
 
-Part = View | Leaf
+Part = ViewNode | Leaf
 
 
-def build_view_tree(graph: JoinGraph, order: VariableOrder, *, compress: bool = True) -> View:
+def build_view_tree(graph: JoinGraph, order: VariableOrder, *, compress: bool = True) -> ViewNode:
     """Build the view tree of a query over a variable order; SquallError if the order is none for the query.
 
     Args:
@@ -93,10 +93,10 @@ def build_view_tree(graph: JoinGraph, order: VariableOrder, *, compress: bool = 
         made = [builder.eliminate(column, inside)] if column else []
         above[:0] = [*made, *(part for part in parts[id] if part not in inside)]
     match parts[NO_PARENT]:
-        case [View() as root]:
+        case [ViewNode() as root]:
             pass
         case tops:
-            root = View(graph.free, (), (), builder.children(tops))
+            root = ViewNode(graph.free, (), (), builder.children(tops))
     return replace(root, keys=graph.free, is_materialised=True)
 
 
@@ -109,17 +109,17 @@ class _Builder:
     free: frozenset[Column]
     compress: bool
 
-    def eliminate(self, variable: Column, parts: Sequence[Part]) -> View:
+    def eliminate(self, variable: Column, parts: Sequence[Part]) -> ViewNode:
         """Join the parts that have a variable, and marginalise it unless it is free."""
         bound = (variable,) if variable not in self.free else ()
         lifts = (variable,) if variable in self.features else ()
         keys = self._sorted(chain.from_iterable(map(_keys, parts)), without=bound)
         match parts:
-            case [View() as below] if not (bound or lifts) or (self.compress and not below.is_join):
+            case [ViewNode() as below] if not (bound or lifts) or (self.compress and not below.is_join):
                 marginalised = self._sorted((*below.marginalised, *bound))
                 together = tuple(sorted((*below.lifts, *lifts), key=self.features.__getitem__))
-                return View(keys, marginalised, together, below.children)
-        return View(keys, bound, lifts, self.children(parts))
+                return ViewNode(keys, marginalised, together, below.children)
+        return ViewNode(keys, bound, lifts, self.children(parts))
 
     def children(self, parts: Sequence[Part]) -> tuple[Part, ...]:
         """Give relations that are joined views of their own, and tell which are materialised.
@@ -128,7 +128,7 @@ class _Builder:
         """
         if len(parts) == 1:
             return tuple(parts)
-        views = [View(self._sorted(p.variables), (), (), (p,)) if isinstance(p, Leaf) else p for p in parts]
+        views = [ViewNode(self._sorted(p.variables), (), (), (p,)) if isinstance(p, Leaf) else p for p in parts]
         streams = sum(view.is_stream for view in views)
         return tuple(replace(v, is_materialised=streams == 0 or streams > v.is_stream) for v in views)
 
@@ -137,4 +137,4 @@ class _Builder:
 
 
 def _keys(part: Part) -> tuple[Column, ...]:
-    return part.keys if isinstance(part, View) else part.variables
+    return part.keys if isinstance(part, ViewNode) else part.variables

@@ -27,9 +27,9 @@ from squallpy.physical.distribute.simplify_transformers import moved_views, simp
 from squallpy.physical.distribute.single_transformer import (
     Compute,
     Derivation,
+    DistributedStep,
     Form,
     RowDeltas,
-    Step,
     Transfer,
     Written,
     remove_dead_steps,
@@ -149,10 +149,10 @@ class Distribution:
                     raise PlacementError("more would be moved than elsewhere")
                 if statement.partial:
                     at[statement.target] = _placement_of(statement, expression.at)
-        steps: tuple[Step, ...] = tuple(form.steps)
+        steps: tuple[DistributedStep, ...] = tuple(form.steps)
         if self._switches.shares_subexpressions:
             steps = remove_dead_steps(steps, self._views)
-        early, rest = list[Step](), list[Step]()
+        early, rest = list[DistributedStep](), list[DistributedStep]()
         for step in steps:
             (early if isinstance(step, Compute) and step.at is SOURCE else rest).append(step)
         blocks = fuse(rest)
@@ -166,7 +166,7 @@ class Distribution:
             raise PlacementError("a tuple would be added at one node and deleted at another")
         return (StatementBlock(tuple(early)), *blocks) if early else blocks
 
-    def _has_gap(self, steps: Iterable[Step]) -> bool:
+    def _has_gap(self, steps: Iterable[DistributedStep]) -> bool:
         """True if no ring is over the variables of what a step adds up."""
         rings = dict(self._rings)
         for step in steps:
@@ -230,7 +230,7 @@ def _are_whole(blocks: tuple[StatementBlock, ...]) -> bool:
     )
 
 
-def _cancel_in_place(steps: tuple[Step, ...], places: Placements) -> bool:
+def _cancel_in_place(steps: tuple[DistributedStep, ...], places: Placements) -> bool:
     """True if each tuple of a view at RANDOM is added and removed at one node; otherwise its parts would never
     cancel."""
     found: dict[str, set[tuple[Location, tuple[int, ...] | None, int | None]]] = {}

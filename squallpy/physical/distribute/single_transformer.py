@@ -106,12 +106,12 @@ class Derivation:
         return False
 
 
-Step = Transfer | Compute | Derivation
+DistributedStep = Transfer | Compute | Derivation
 RowDeltas = Mapping[str, tuple[View, View]]
 """Deltas that travel as rows, by name: the delta, and that of its rows, whose keys begin with its own."""
 
 
-def _set_accesses(step: Step, reads: Iterable[str], writes: Iterable[str]) -> None:
+def _set_accesses(step: DistributedStep, reads: Iterable[str], writes: Iterable[str]) -> None:
     """Cache the names that a step reads and writes, which fusion reads again and again."""
     object.__setattr__(step, "reads", frozenset(reads))
     object.__setattr__(step, "writes", frozenset(writes))
@@ -128,7 +128,7 @@ class Form:
     def __init__(
         self, shared: bool = True, written: "Written | None" = None, rows: RowDeltas = MappingProxyType({})
     ) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[DistributedStep] = []
         self.moves = 0  # of these steps
         self._shared, self._written, self._rows = shared, {} if written is None else written, rows
         self._shared_names: dict[object, str] = {}
@@ -153,7 +153,7 @@ class Form:
         for key in self._dependents.pop(target, ()):  # NB: outdated, as the target has changed
             self._shared_names.pop(key, None)
 
-    def append(self, step: Step) -> None:
+    def append(self, step: DistributedStep) -> None:
         """Append a step unchanged."""
         behind = step.reads.union(*(self._dependencies.get(name, frozenset()) for name in step.reads))
         self._dependencies |= dict.fromkeys(step.writes, behind)
@@ -306,7 +306,7 @@ class _Outer:
         return needed_outside.union(*(read.ref.bound_variables for read in others))
 
 
-def remove_dead_steps(steps: Iterable[Step], outputs: Iterable[str]) -> tuple[Step, ...]:
+def remove_dead_steps(steps: Iterable[DistributedStep], outputs: Iterable[str]) -> tuple[DistributedStep, ...]:
     """Remove steps whose outcome neither a view nor a live step reads."""
     needed, out = set(outputs), []
     for step in reversed(list(steps)):

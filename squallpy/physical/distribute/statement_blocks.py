@@ -9,14 +9,14 @@ from dataclasses import field
 
 from squallpy.base.records import dataclass
 from squallpy.physical.distribute.location_tags import SOURCE
-from squallpy.physical.distribute.single_transformer import Compute, Derivation, Step
+from squallpy.physical.distribute.single_transformer import Compute, Derivation, DistributedStep
 
 
 @dataclass(frozen=True, slots=True)
 class StatementBlock:
     """Statements that run together: all computed at the nodes, or all moved at once."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[DistributedStep, ...]
     writes: frozenset[str] = field(init=False, repr=False, compare=False)
     reads: frozenset[str] = field(init=False, repr=False, compare=False)
 
@@ -34,7 +34,7 @@ class StatementBlock:
         return isinstance(self.steps[0], Compute) and self.steps[0].at is SOURCE
 
 
-def fuse(steps: Iterable[Step]) -> tuple[StatementBlock, ...]:
+def fuse(steps: Iterable[DistributedStep]) -> tuple[StatementBlock, ...]:
     """Fuse steps into as few blocks as reordering allows (`merge` of App. C.3).
 
     A step that cannot join a block at first never can: the step it does not commute with stays between them. All
@@ -52,14 +52,16 @@ def fuse(steps: Iterable[Step]) -> tuple[StatementBlock, ...]:
     return tuple(done)
 
 
-def one_block_each(steps: Iterable[Step]) -> tuple[StatementBlock, ...]:
+def one_block_each(steps: Iterable[DistributedStep]) -> tuple[StatementBlock, ...]:
     """Make a block of each step."""
     return tuple(StatementBlock((step,)) for step in steps)
 
 
-def _merge(steps: Sequence[Step], moves: bool, held: frozenset[str] = frozenset()) -> tuple[list[Step], list[Step]]:
+def _merge(
+    steps: Sequence[DistributedStep], moves: bool, held: frozenset[str] = frozenset()
+) -> tuple[list[DistributedStep], list[DistributedStep]]:
     """Split off all steps of a mode that commute with the steps left before them; changes of `held` views stay."""
-    taken, rest = list[Step](), list[Step]()
+    taken, rest = list[DistributedStep](), list[DistributedStep]()
     reads, writes = set[str](), set[str]()  # of the rest
     for step in steps:
         free = step.moves == moves and writes.isdisjoint(step.reads) and reads.isdisjoint(step.writes)
@@ -73,8 +75,8 @@ def _merge(steps: Sequence[Step], moves: bool, held: frozenset[str] = frozenset(
 
 
 def _block_without_waiting(
-    steps: Sequence[Step], held: frozenset[str], sources: frozenset[str]
-) -> tuple[list[Step], list[Step]] | None:
+    steps: Sequence[DistributedStep], held: frozenset[str], sources: frozenset[str]
+) -> tuple[list[DistributedStep], list[DistributedStep]] | None:
     """Split off a block of steps that need not wait; None if there are none."""
     while True:
         both = (_merge(steps, moves, held) for moves in (steps[0].moves, not steps[0].moves))
@@ -86,7 +88,9 @@ def _block_without_waiting(
         held |= split_up
 
 
-def _split_changes(taken: Iterable[Step], rest: Iterable[Step], sources: frozenset[str]) -> frozenset[str]:
+def _split_changes(
+    taken: Iterable[DistributedStep], rest: Iterable[DistributedStep], sources: frozenset[str]
+) -> frozenset[str]:
     """Find the source views that are changed both in a block and after it."""
     if not sources:
         return sources
@@ -94,6 +98,6 @@ def _split_changes(taken: Iterable[Step], rest: Iterable[Step], sources: frozens
     return first & later
 
 
-def _changed_sources(step: Step, sources: frozenset[str]) -> frozenset[str]:
+def _changed_sources(step: DistributedStep, sources: frozenset[str]) -> frozenset[str]:
     """List the source views that a step changes, or derives an auxiliary relation from."""
     return (step.writes | {step.source} if isinstance(step, Derivation) else step.writes) & sources

@@ -25,7 +25,7 @@ from squallpy.logical.recursion import Growth
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.runtime.auxiliary.fixpoint_leaves import FixpointLeaves
-from squallpy.runtime.auxiliary.fixpoint_rules import Place, Rows, RuleEvaluators, Stored, delta_plans, slices_of
+from squallpy.runtime.auxiliary.fixpoint_rules import RelationId, Rows, RuleEvaluators, Stored, delta_plans, slices_of
 from squallpy.runtime.auxiliary.fixpoint_tables import TableState, add_up, split_by_iteration, table_state
 from squallpy.runtime.auxiliary.maintainer import Maintainer, RowDeltas, TouchedGroups
 from squallpy.runtime.kernels.memory_regions import Words
@@ -90,12 +90,12 @@ class FixpointMaintainer(Maintainer):
         agenda: Agenda = defaultdict(list)
         stored = self._layout.leaves.stored(store)
         stored |= {(True, at): table.stored(store) for at, table in enumerate(self._layout.tables)}
-        for place, change in self._layout.leaves.changes(store, touched, stored):
-            self._derive(place, change, stored, agenda, store)
+        for relation, change in self._layout.leaves.changes(store, touched, stored):
+            self._derive(relation, change, stored, agenda, store)
         changes = self._iterate(store, stored, agenda)
         return self._report(store, changes)
 
-    def _iterate(self, store: Store, stored: dict[Place, Stored], agenda: Agenda) -> list[list[Rows]]:
+    def _iterate(self, store: Store, stored: dict[RelationId, Stored], agenda: Agenda) -> list[list[Rows]]:
         """Add the derivations of each iteration in order, until there are none; returned are the changed rows."""
         changes: list[list[Rows]] = [[] for _ in self._layout.tables]
         while agenda:
@@ -115,9 +115,11 @@ class FixpointMaintainer(Maintainer):
                     self._derive((True, at), change.rows, stored, agenda, store)
         return changes
 
-    def _derive(self, place: Place, rows: Rows, stored: dict[Place, Stored], agenda: Agenda, store: Store) -> None:
+    def _derive(
+        self, relation: RelationId, rows: Rows, stored: dict[RelationId, Stored], agenda: Agenda, store: Store
+    ) -> None:
         """Derive by all rules what changed rows, which are stored, add to later iterations and take from them."""
-        for rule, keys, iterations, times in self._rules.derive(place, rows, stored, store.dictionary):
+        for rule, keys, iterations, times in self._rules.derive(relation, rows, stored, store.dictionary):
             for iteration, some, often in split_by_iteration(keys, iterations, times):
                 agenda[iteration].append((rule.table, some, often))
 

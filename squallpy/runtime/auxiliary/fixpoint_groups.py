@@ -17,7 +17,7 @@ from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.fixpoint import Atom, Fixpoint, Rule
 from squallpy.runtime.auxiliary.fixpoint import endless
 from squallpy.runtime.auxiliary.fixpoint_leaves import FixpointLeaves
-from squallpy.runtime.auxiliary.fixpoint_rules import Place, Rows, RuleEvaluators, Stored, delta_plans, slices_of
+from squallpy.runtime.auxiliary.fixpoint_rules import RelationId, Rows, RuleEvaluators, Stored, delta_plans, slices_of
 from squallpy.runtime.auxiliary.fixpoint_tables import add_up
 from squallpy.runtime.auxiliary.maintainer import COUNT, Maintainer, RowDeltas, TouchedGroups
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -27,7 +27,7 @@ from squallpy.runtime.messages.deltas import Delta, numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
 
-_NODES: Place = (True, 0)
+_NODES: RelationId = (True, 0)
 _ROUNDS = 64  # of nodes that new nodes derive, before it is known that any group has them
 _NO_ROWS = np.empty((0, 3), np.int64)
 
@@ -98,9 +98,9 @@ class GroupedFixpointMaintainer(Maintainer):
         stored[_NODES] = Stored(rows.nodes.pool, len(layout.rest), False, False, is_counted=False)
         self._learn(rows, rows.unknown(), stored, names)  # NB: after a restart, by the leaves as they were
         steps, sources = list[tuple[Words, Words]](), list[tuple[Words, Words]]()
-        for place, change in layout.leaves.changes(store, touched, stored):
-            steps += [(pairs, n) for _, pairs, _, n in layout.steps.derive(place, change, stored, names)]
-            sources += [(found, n) for _, found, _, n in layout.sources.derive(place, change, stored, names)]
+        for relation, change in layout.leaves.changes(store, touched, stored):
+            steps += [(pairs, n) for _, pairs, _, n in layout.steps.derive(relation, change, stored, names)]
+            sources += [(found, n) for _, found, _, n in layout.sources.derive(relation, change, stored, names)]
         changed, given = self._add_steps(rows, steps), _NO_ROWS
         if sources:
             found, often = add_up(sources)
@@ -127,7 +127,7 @@ class GroupedFixpointMaintainer(Maintainer):
         width = len(self._layout.rest)
         return rows.add_steps(rows.intern_nodes(pairs[:, :width]), rows.intern_nodes(pairs[:, width:]), times)
 
-    def _learn(self, rows: GroupedRows, numbers: Words, stored: dict[Place, Stored], names: Dictionary) -> None:
+    def _learn(self, rows: GroupedRows, numbers: Words, stored: dict[RelationId, Stored], names: Dictionary) -> None:
         """Find the steps of nodes, and of those that are new in them, some rounds of them."""
         for _ in range(_ROUNDS):
             if not len(numbers):

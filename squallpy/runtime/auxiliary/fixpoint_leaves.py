@@ -9,7 +9,7 @@ import numpy as np
 
 from squallpy.physical.plan import AuxiliaryPlan
 from squallpy.program.auxiliary.fixpoint import Fixpoint
-from squallpy.runtime.auxiliary.fixpoint_rules import DeltaPlan, Place, Rows, Stored, slices_of
+from squallpy.runtime.auxiliary.fixpoint_rules import DeltaPlan, RelationId, Rows, Stored, slices_of
 from squallpy.runtime.auxiliary.maintainer import COUNT, TouchedGroups
 from squallpy.runtime.messages.deltas import numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
@@ -39,7 +39,7 @@ class FixpointLeaves:
             slices = slices_of(plans, (False, at), len(slots))
             yield PoolLayout(name, len(slots), COUNT, slices=slices, numbered=numbered(slots))
 
-    def stored(self, store: Store) -> dict[Place, Stored]:
+    def stored(self, store: Store) -> dict[RelationId, Stored]:
         """Return the rows of all leaves, to be joined."""
         pools = (store.pool(name) for name in self._names)
         widths = map(len, self._columns)
@@ -49,8 +49,8 @@ class FixpointLeaves:
         }
 
     def changes(
-        self, store: Store, touched: TouchedGroups, stored: dict[Place, Stored]
-    ) -> Iterator[tuple[Place, Rows]]:
+        self, store: Store, touched: TouchedGroups, stored: dict[RelationId, Stored]
+    ) -> Iterator[tuple[RelationId, Rows]]:
         """Bring one leaf after the other up to date, and yield what changed in it."""
         keys, before = touched
         now = store.pool(self._source).get(keys)[:, self._count]
@@ -58,6 +58,6 @@ class FixpointLeaves:
         for at, slots in enumerate(self._slots):
             mine = np.flatnonzero((keys[:, self._number] == at) & (times != 0))
             if len(mine):
-                own, place = np.ascontiguousarray(keys[mine][:, slots]), (False, at)
-                stored[place].pool.upsert(own, np.ascontiguousarray(times[mine])[:, None])
-                yield place, Rows(own, np.zeros(len(mine), np.int64), times[mine])
+                own, relation = np.ascontiguousarray(keys[mine][:, slots]), (False, at)
+                stored[relation].pool.upsert(own, np.ascontiguousarray(times[mine])[:, None])
+                yield relation, Rows(own, np.zeros(len(mine), np.int64), times[mine])

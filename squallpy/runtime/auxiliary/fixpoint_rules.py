@@ -26,7 +26,7 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.deltas import decode, encode
 
-Place = tuple[bool, int]  # True for recursive tables, and the number of the table or leaf
+RelationId = tuple[bool, int]  # True for recursive tables, and the number of the table or leaf
 
 
 class Rows(NamedTuple):
@@ -89,24 +89,31 @@ class DeltaPlan:
     conjuncts: tuple[Expr, ...]
     probes: tuple[Probe, ...]
 
+    def probes_of(self, relation: RelationId) -> tuple[Probe, ...]:
+        """List the probes of a recursive table or a leaf."""
+        return tuple(probe for probe in self.probes if relation_of(self.rule.atoms[probe.occurrence]) == relation)
+
 
 def delta_plans(rules: Iterable[Rule]) -> list[DeltaPlan]:
     """Plan the joins of each rule for a change at each of its atoms."""
     return [_delta_plan(rule, start) for rule in rules for start in range(len(rule.atoms))]
 
 
-def place_of(atom: Atom) -> Place:
+def relation_of(atom: Atom) -> RelationId:
     return atom.is_recursive, atom.place
 
 
-def slices_of(plans: Iterable[DeltaPlan], place: Place, key: int | None) -> tuple[tuple[int, ...], ...]:
+def slices_of(plans: Iterable[DeltaPlan], relation: RelationId, key: int | None) -> tuple[tuple[int, ...], ...]:
     """List the columns by which the rows of a leaf or table are looked up.
 
     Args:
         key: The number of its columns if these are its whole key, by which a pool needs no slice.
     """
     probes = (
-        probe.columns for plan in plans for probe in plan.probes if place_of(plan.rule.atoms[probe.occurrence]) == place
+        probe.columns
+        for plan in plans
+        for probe in plan.probes
+        if relation_of(plan.rule.atoms[probe.occurrence]) == relation
     )
     return tuple(dict.fromkeys(columns for columns in probes if columns and len(columns) != key))
 
@@ -201,12 +208,12 @@ class RuleEvaluator:
         return self._plan.rule
 
     @property
-    def place(self) -> Place:
+    def relation(self) -> RelationId:
         """The leaf or table that has to change for this to be evaluated."""
-        return place_of(self.rule.atoms[self._plan.start])
+        return relation_of(self.rule.atoms[self._plan.start])
 
     def __call__(
-        self, given: Rows, stored: Mapping[Place, Stored], changed: Stored | None, names: Dictionary
+        self, given: Rows, stored: Mapping[RelationId, Stored], changed: Stored | None, names: Dictionary
     ) -> list[tuple[Words, Words, Words]]:
         """Derive rows: their keys, the iterations in which they are derived, and how often.
 
@@ -214,7 +221,9 @@ class RuleEvaluator:
             changed: The same changes in a pool, if other atoms may read them, too.
         """
         plan, out = self._plan, []
-        same = [probe.occurrence for probe in plan.probes if place_of(plan.rule.atoms[probe.occurrence]) == self.place]
+        same = [
+            probe.occurrence for probe in plan.probes if relation_of(plan.rule.atoms[probe.occurrence]) == self.relation
+        ]
         # NB: new·new − old·old = 2·new·δ − δ·δ, so what several atoms have changed at once is taken away again
         later = [n for n in same if n > plan.start]
         for count in range(len(later) + 1):
@@ -229,14 +238,14 @@ class RuleEvaluator:
         return out
 
     def _evaluate(
-        self, given: Rows, stored: Mapping[Place, Stored], changed: Sequence[Stored | None], names: Dictionary
+        self, given: Rows, stored: Mapping[RelationId, Stored], changed: Sequence[Stored | None], names: Dictionary
     ) -> tuple[Words, Words, Words] | None:
         plan, joined = self._plan, Joined(self._start, *map(np.ascontiguousarray, given))
         joined = self._restrict(plan.conjuncts, joined, names)
         for probe, source, (ids, picks) in zip(plan.probes, changed, self._steps, strict=True):
             if not len(joined.ranks):
                 return None
-            target = stored[place_of(self.rule.atoms[probe.occurrence])] if source is None else source
+            target = stored[relation_of(self.rule.atoms[probe.occurrence])] if source is None else source
             of, slots = self._match(probe, target, joined, names)
             _, rows, ranks, times = joined
             joined = Joined(ids, *combine_rows(target.pool.frame, of, slots, rows, ranks, times, picks, target.facts))
@@ -305,30 +314,30 @@ class RuleEvaluators:
     """
 
     def __init__(self, plans: Sequence[DeltaPlan], types: Sequence[Sequence[Column]]) -> None:
-        self.plans, self._of_place = plans, defaultdict[Place, list[RuleEvaluator]](list)
+        self.plans, self._of_relation = plans, defaultdict[RelationId, list[RuleEvaluator]](list)
         for plan in plans:
             evaluator = RuleEvaluator(plan, types[plan.rule.table])
-            self._of_place[evaluator.place].append(evaluator)
+            self._of_relation[evaluator.relation].append(evaluator)
 
     def derive(
-        self, place: Place, rows: Rows, stored: Mapping[Place, Stored], names: Dictionary
+        self, relation: RelationId, rows: Rows, stored: Mapping[RelationId, Stored], names: Dictionary
     ) -> Iterator[tuple[Rule, Words, Words, Words]]:
         """Derive what changed rows, which are stored, add, and what they take.
 
         Yielded are the rule, keys, the iterations in which they are derived, and how often.
         """
-        evaluators, changed = self._of_place[place], None
-        if any(sum(place_of(a) == place for a in e.rule.atoms) > 1 for e in evaluators):
-            changed = _pool_of_changes(self.plans, place, rows)
+        evaluators, changed = self._of_relation[relation], None
+        if any(sum(relation_of(a) == relation for a in e.rule.atoms) > 1 for e in evaluators):
+            changed = _pool_of_changes(self.plans, relation, rows)
         for evaluator in evaluators:
             for keys, iterations, times in evaluator(rows, stored, changed, names):
                 yield evaluator.rule, keys, iterations, times
 
 
-def _pool_of_changes(plans: Sequence[DeltaPlan], place: Place, rows: Rows) -> Stored:
+def _pool_of_changes(plans: Sequence[DeltaPlan], relation: RelationId, rows: Rows) -> Stored:
     """Make a pool of changed rows, for rules that read their table more than once."""
-    width, is_recursive = rows.keys.shape[1], place[0]
-    slices = slices_of(plans, place, None if is_recursive else width)
+    width, is_recursive = rows.keys.shape[1], relation[0]
+    slices = slices_of(plans, relation, None if is_recursive else width)
     pool = Pool(width + is_recursive, Payload((Ring.COUNT,)), slices=slices)
     keys = np.column_stack([rows.keys, rows.ranks]) if is_recursive else rows.keys
     pool.upsert(np.ascontiguousarray(keys), np.ascontiguousarray(rows.times)[:, None])

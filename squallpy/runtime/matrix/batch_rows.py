@@ -17,7 +17,7 @@ from squallpy.runtime.formats.skipped_rows import SkippedRows, skipped
 from squallpy.runtime.ingest.upserts import LatestRows
 from squallpy.runtime.matrix.rows_to_cells import Rows, columns_read, extract_rows
 from squallpy.runtime.messages.deltas import Delta
-from squallpy.runtime.sources.input import Input, Step
+from squallpy.runtime.sources.input import BatchSpans, Input
 from squallpy.runtime.state.state_store import Store
 
 Packed = tuple[Delta, tuple[Column, ...]]
@@ -42,7 +42,7 @@ class RelationReader:
         """The keepers of the last rows by key, of the relations that have upserts."""
         return latest_rows_under(self.plan)
 
-    def read(self, step: Step, store: Store) -> tuple[dict[str, Rows], dict[str, Any], list[Packed]]:
+    def read(self, step: BatchSpans, store: Store) -> tuple[dict[str, Rows], dict[str, Any], list[Packed]]:
         """Read the rows of a batch by matrix, and statistics of them; SQ5010 for rows outside of their matrix.
 
         Rows that upserts replace are among them; the deltas are of pools of a store that has the last row of each key.

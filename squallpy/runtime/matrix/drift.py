@@ -9,7 +9,7 @@ from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.drift_probe import Look, Probe
 from squallpy.physical.matrix.view_passes import match_read
 from squallpy.runtime.matrix.algebra import evaluate, norm
-from squallpy.runtime.matrix.stored_views import Array, View
+from squallpy.runtime.matrix.stored_views import Array, MatrixView
 
 CHECK = 256  # updates between looks
 DRIFT = 1e-9  # relative
@@ -21,7 +21,7 @@ def random_vectors(probe: Probe, sizes: Sizes, seed: int) -> dict[str, Array]:
     return {name.name: random.standard_normal((name.rows.at(sizes), 1)) for name in probe.vectors}
 
 
-def measure_drift(probe: Probe, views: Mapping[str, View], sizes: Sizes, seed: int) -> float:
+def measure_drift(probe: Probe, views: Mapping[str, MatrixView], sizes: Sizes, seed: int) -> float:
     """Compute the largest relative difference between a view and its definition."""
     values = random_vectors(probe, sizes, seed)
     for step in probe.steps:

@@ -21,7 +21,7 @@ from squallpy.runtime.matrix.batch_rows import RelationReader, grown_sizes, late
 from squallpy.runtime.matrix.query_program import QueryProgram
 from squallpy.runtime.matrix.reported_cells import SHOWN
 from squallpy.runtime.messages.deltas import Delta, pack_deltas, unpack_deltas
-from squallpy.runtime.sources.input import Input, Step
+from squallpy.runtime.sources.input import BatchSpans, Input
 from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 
 INPUTS = "inputs"  # pool, as SHOWN: (number, i, j, value) → how often
@@ -94,7 +94,7 @@ class DriverMatrices:
         """Read other batches from a number on, of the same streams."""
         self._reader, self._batch = RelationReader(self._plan, input), batch - 1
 
-    def begin(self, step: Step, directive: str = "", slices: str = "") -> bytes:
+    def begin(self, step: BatchSpans, directive: str = "", slices: str = "") -> bytes:
         """Apply a batch, unless that was done, and return its changed cells as a message."""
         batch = step.number
         if batch != self._batch:
@@ -111,7 +111,7 @@ class DriverMatrices:
     def end(self, figures: Mapping[str, Mapping[str, Any]]) -> None:
         """Do nothing: what programs report of a batch was known when it began."""
 
-    def _applied(self, step: Step) -> bytes:
+    def _applied(self, step: BatchSpans) -> bytes:
         rows, figures, latest = self._reader.read(step, self._cells.store())
         before, self._sizes = self._sizes, grown_sizes(self._sizes, rows)
         pool = self._cells.store().pool(INPUTS) if self._is_durable or self._plan.by_rows else None

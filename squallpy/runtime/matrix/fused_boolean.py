@@ -17,9 +17,9 @@ from squallpy.maintain.matrix.materialise import Trigger
 from squallpy.maintain.matrix.matrix_expressions import Matrix, Name, Stack, Sum, Transpose
 from squallpy.physical.matrix.view_passes import Pass, Work
 from squallpy.runtime.kernels.matrix import boolean
-from squallpy.runtime.kernels.matrix.boolean import IDENTITY, Bits, Lines, Numbers, Step
+from squallpy.runtime.kernels.matrix.boolean import IDENTITY, Bits, Lines, MatrixPass, Numbers
 from squallpy.runtime.matrix.packed_boolean import PackedMatrix
-from squallpy.runtime.matrix.stored_views import BitView, View
+from squallpy.runtime.matrix.stored_views import BitView, MatrixView
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class FusedTrigger:
     """The steps of a trigger for updates of one rank, over `views`, on so many lines."""
 
     views: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[MatrixPass, ...]
     codes: tuple[Numbers, ...]
     lines: int
 
-    def fire(self, views: Mapping[str, View], u: PackedMatrix, v: PackedMatrix) -> Bits:
+    def fire(self, views: Mapping[str, MatrixView], u: PackedMatrix, v: PackedMatrix) -> Bits:
         """Change views as the trigger does for u·v; what the lines are then."""
         found = [_in_bits(views[name]) for name in self.views]
         lines = np.zeros((self.lines, boolean.words(max(max(view.shape) for view in found))), np.uint64)
@@ -42,7 +42,7 @@ class FusedTrigger:
         boolean.visit(self.codes, [view.stored for view in found], lines)
         return lines
 
-    def changes(self, views: Mapping[str, View], lines: Bits) -> Iterator[tuple[str, PackedMatrix, PackedMatrix]]:
+    def changes(self, views: Mapping[str, MatrixView], lines: Bits) -> Iterator[tuple[str, PackedMatrix, PackedMatrix]]:
         """Yield each updated view, with the part of its update that made a difference, as factors."""
         for step in self.steps:
             if step.u:
@@ -52,7 +52,7 @@ class FusedTrigger:
                 yield name, PackedMatrix(left, n), PackedMatrix(right, m, True)
 
 
-def _in_bits(view: View) -> BitView:
+def _in_bits(view: MatrixView) -> BitView:
     assert isinstance(view, BitView)
     return view
 
@@ -77,7 +77,7 @@ class _Numbered:
     """The lines that factors are."""
 
     def __init__(self, trigger: Trigger, rank: int) -> None:
-        self.count, self.views, self.steps = 0, list[str](), list[Step]()
+        self.count, self.views, self.steps = 0, list[str](), list[MatrixPass]()
         self._input = trigger.input
         self._lines: dict[str, Lines] = {}
         self._lines = {half.name: self._new_lines(rank) for half in (trigger.u, trigger.v)}
@@ -88,7 +88,7 @@ class _Numbered:
         else:
             self._lines[item.name.name] = self._lines_of(item.value)
 
-    def _step(self, item: Pass) -> Step:
+    def _step(self, item: Pass) -> MatrixPass:
         update, view = item.update, item.view.name
         if view not in self.views:
             self.views.append(view)
@@ -106,7 +106,7 @@ class _Numbered:
         halves = (update.left if update else None) or ()
         self._lines |= {half.name: made for half, made in zip(halves, (left, right), strict=bool(halves))}
         last = bool(halves) and item.view == self._input
-        return Step(self.views.index(view), x, mx, y, mty, u, v, left, right, last)
+        return MatrixPass(self.views.index(view), x, mx, y, mty, u, v, left, right, last)
 
     def _lines_of(self, matrix: Matrix) -> Lines:
         match matrix:
@@ -119,7 +119,7 @@ class _Numbered:
             case Sum(terms):
                 added = [self._lines_of(term) for term in terms]
                 into = self._new_lines(len(added[0]))
-                self.steps += [Step(IDENTITY, lines, into) for lines in added]
+                self.steps += [MatrixPass(IDENTITY, lines, into) for lines in added]
                 return into
         raise _Otherwise
 

@@ -16,7 +16,7 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.micro_batch import Computed
 from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.checkpoint.state_folders import StateLocation
-from squallpy.runtime.sources.input import Input, Step
+from squallpy.runtime.sources.input import BatchSpans, Input
 
 Facts = Mapping[str, Any]
 
@@ -34,7 +34,7 @@ class MatrixStage(Protocol):
         """The number of the batch's first superstep, counted over all batches, and how many the batch has."""
         ...
 
-    def begin(self, step: Step, directive: str = "", slices: str = "") -> bytes:
+    def begin(self, step: BatchSpans, directive: str = "", slices: str = "") -> bytes:
         """Return the message for the tasks of a batch.
 
         `directive` and `slices`, encoded, are for the stages behind the supersteps.
@@ -63,7 +63,7 @@ def open_matrices(
     )
 
 
-def compute(plan: Plan, stage: MatrixStage | None, step: Step, trace: Trace = SILENT) -> Computed | None:
+def compute(plan: Plan, stage: MatrixStage | None, step: BatchSpans, trace: Trace = SILENT) -> Computed | None:
     """Compute the changed cells of a batch in this process; None if the plan reads no matrices."""
     if stage is None or plan.matrices is None:
         return None

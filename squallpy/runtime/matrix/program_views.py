@@ -20,7 +20,7 @@ from squallpy.runtime.matrix.factors import rotate
 from squallpy.runtime.matrix.packed_boolean import PackedMatrix
 from squallpy.runtime.matrix.packed_boolean import evaluate as evaluate_bits
 from squallpy.runtime.matrix.sparse_view import SparseView, is_sparse
-from squallpy.runtime.matrix.stored_views import Array, BitView, Factor, View, store_view, visit_view
+from squallpy.runtime.matrix.stored_views import Array, BitView, Factor, MatrixView, store_view, visit_view
 from squallpy.runtime.matrix.undo_log import UndoLog
 
 
@@ -31,12 +31,12 @@ class ProgramViews:
         self.maintained, self.ring = maintained, maintained.program.ring
         self.sizes = bound_sizes(maintained, inputs)
         self.touched: Touched | None = None  # None: anything anywhere
-        self.by_name: dict[str, View] = {}
+        self.by_name: dict[str, MatrixView] = {}
         self.undo = UndoLog()
         for source in maintained.program.inputs:
             self.store(source.name, inputs[source.name.name])
 
-    def __getitem__(self, name: str) -> View:
+    def __getitem__(self, name: str) -> MatrixView:
         return self.by_name[name]
 
     def __contains__(self, name: str) -> bool:
@@ -74,7 +74,7 @@ class ProgramViews:
         """Store a matrix in the layout that suits its values and what is known of it."""
         self.by_name[name.name] = self._view(name, values)
 
-    def _view(self, name: Name, values: "Factor | SparseView") -> View:
+    def _view(self, name: Name, values: "Factor | SparseView") -> MatrixView:
         if isinstance(values, SparseView):
             return values
         symmetric = self.maintained.anf.facts.get(name.name, NOTHING).symmetric

@@ -12,7 +12,7 @@ from squallpy.physical.matrix.view_passes import match_read
 from squallpy.runtime.matrix.errors import NamingOverflow, undefined
 from squallpy.runtime.matrix.iterations import UndefinedError, has_converged, iterate_until
 from squallpy.runtime.matrix.program_views import ProgramViews
-from squallpy.runtime.matrix.stored_views import ArrayView, Factor, View
+from squallpy.runtime.matrix.stored_views import ArrayView, Factor, MatrixView
 
 Values = Mapping[str, Factor]
 
@@ -55,7 +55,7 @@ class Evaluation:
                 del values[used]
         return error
 
-    def _store(self, definition: Statement, values: Values, there: View | None) -> None:
+    def _store(self, definition: Statement, values: Values, there: MatrixView | None) -> None:
         """Evaluate a view, in the memory of the one that was there if it can be."""
         views, value, name = self._views, definition.value, definition.name
         shape = name.rows.at(views.sizes), name.cols.at(views.sizes)

@@ -15,7 +15,7 @@ from squallpy.base.semirings import ARITHMETIC, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.trigger_cost import SPARSE
 from squallpy.runtime.kernels.matrix.sparse import multiplied
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.stored_views import Array, View, store_view
+from squallpy.runtime.matrix.stored_views import Array, MatrixView, store_view
 
 _LEAST = 1 << 16  # cells of a matrix that is worth it
 _BEHIND = 4  # in so many cells one may lie behind those in order
@@ -38,7 +38,7 @@ class SparseView:
 
     def __init__(self, cells: Cells, shape: tuple[int, int], ring: Semiring) -> None:
         self.shape, self._ring = shape, ring
-        self._dense: View | None = None
+        self._dense: MatrixView | None = None
         self._rows: Array
         self._cols: Array
         self._values: Array
@@ -68,7 +68,7 @@ class SparseView:
     def nbytes(self) -> int:
         return self._dense.nbytes if self._dense else len(self._values) * _CELL
 
-    def grow(self, shape: tuple[int, int]) -> "View":
+    def grow(self, shape: tuple[int, int]) -> "MatrixView":
         """Append rows and columns of zeros."""
         assert self.sparse
         return SparseView(self.cells(), shape, self._ring)

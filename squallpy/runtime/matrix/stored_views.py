@@ -22,7 +22,7 @@ _LOOK = 64  # rows by which most factors that pick nothing are told
 Factor = Any  # an Array; of truth values it may be a PackedMatrix, too
 
 
-class View(Protocol):
+class MatrixView(Protocol):
     """A stored matrix."""
 
     shape: tuple[int, int]
@@ -49,7 +49,7 @@ class View(Protocol):
     def add_at(self, rows: Array, cols: Array, values: Array) -> None: ...
 
 
-def store_view(values: Array, ring: Semiring, symmetrical: bool = False) -> View:
+def store_view(values: Array, ring: Semiring, symmetrical: bool = False) -> MatrixView:
     """Store a copy of values as a view."""
     if ring is BOOLEAN:
         return BitView(boolean.pack(values.astype(bool, copy=False)), values.shape[1], symmetrical)
@@ -166,7 +166,7 @@ class ArrayView:
 
 
 def visit_view(
-    view: View, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor], prune: bool
+    view: MatrixView, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor], prune: bool
 ) -> tuple[list[Factor], list[Factor], Factor, Factor]:
     """Pass over a view; return the products, and u and v, with `prune` only as much of them as made a difference."""
     return view.pruned(u, v, xs, ys) if prune else (*view.pass_over(u, v, xs, ys), u, v)

@@ -1,6 +1,6 @@
 """The input of a query: what each batch reads of each relation, and how tasks are told.
 
-input.step(7)                       →   Step(7, {"r": ({"row": 700}, {"row": 800})})
+input.step(7)                       →   BatchSpans(7, {"r": ({"row": 700}, {"row": 800})})
 slices = input.split(step, 2)       →   ({"r": (a slice,)}, {"r": (another,)})      one mapping for each task
 text = encode_slices(slices, …)     →   decode_slices(text, …)[task]["r"][0].read(("k", "v"))
 """
@@ -31,7 +31,7 @@ class Slices(dict[str, tuple[Slice, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BatchSpans:
     """A batch: its number, where it begins and ends in each source, and the processing times of streams."""
 
     number: int
@@ -84,22 +84,22 @@ class Input:
     tasks: Mapping[str, int] = field(default_factory=dict)
     times: Times = field(default_factory=dict)
 
-    def step(self, batch: int) -> Step:
+    def step(self, batch: int) -> BatchSpans:
         """Return what a batch reads, for which there is something to read."""
         step = self.next(batch)
         assert step, f"nothing to read for batch {batch}"
         return step
 
-    def next(self, batch: int) -> Step | None:
+    def next(self, batch: int) -> BatchSpans | None:
         """Decide what a batch reads; None if there is nothing yet. Static tables come whole, with the first."""
         if (spans := self.batches.spans(batch)) is None:
             self.on_idle()
             return None
         tables = self.sources if batch == 0 else ()
         read = {name: whole(self.sources[name]) for name in tables if name not in spans} | dict(spans)
-        return Step(batch, read, {**self.times, **self.batches.times})
+        return BatchSpans(batch, read, {**self.times, **self.batches.times})
 
-    def split(self, step: Step, tasks: int) -> tuple[Slices, ...]:
+    def split(self, step: BatchSpans, tasks: int) -> tuple[Slices, ...]:
         """Cut a batch into slices for some tasks, without those that are empty.
 
         Every other batch is dealt out from its end: who has read the last rows reads the next, and may have them
@@ -124,14 +124,14 @@ class Input:
         """True if a batch can be read."""
         return self.next(batch) is not None
 
-    def whole(self, step: Step) -> Slices:
+    def whole(self, step: BatchSpans) -> Slices:
         """Return what a batch reads, for one task."""
         slices = {name: tuple(self._slices(step, name, 1)) for name in step.spans}
         found = Slices({name: some for name, some in slices.items() if some and some[0].rows != 0})
         found.times = dict(step.times)
         return found
 
-    def _slices(self, step: Step, name: str, tasks: int) -> Sequence[Slice]:
+    def _slices(self, step: BatchSpans, name: str, tasks: int) -> Sequence[Slice]:
         """Cut what a batch reads of one source; faults of it name the batch."""
         try:  # NB: a context manager of each batch and source would cost as much as a very small batch
             found = self.sources[name].split(*step.spans[name], tasks)
@@ -144,13 +144,13 @@ class Input:
         """True if all rows are counted before they are read."""
         return all(source.is_counted for source in self.sources.values())
 
-    def commit(self, step: Step, open_rows: int = 0) -> None:
+    def commit(self, step: BatchSpans, open_rows: int = 0) -> None:
         """Let sources forget what a batch has read, which is durable; `open_rows`: of windows that time may close."""
         self.batches.note(open_rows)
         for name, (_, end) in step.spans.items():
             self.sources[name].commit(end)
 
-    def row_counts(self, step: Step) -> dict[str, int]:
+    def row_counts(self, step: BatchSpans) -> dict[str, int]:
         """Count the rows that a batch reads of each relation, as far as they are known before.
 
         NB: only sources that count are asked: others may have forgotten the rows of a batch that is durable.
@@ -218,7 +218,7 @@ def decode_slices(text: str, sources: Mapping[str, Source]) -> tuple[Slices, ...
 POLL = 0.1  # seconds between two looks for something to read
 
 
-def arriving(input: Input, first: int, stop: threading.Event) -> Iterator[Step | None]:
+def arriving(input: Input, first: int, stop: threading.Event) -> Iterator[BatchSpans | None]:
     """Yield every batch when it can be read, from the `first` on, and None after each wait for one.
 
     Ends after the last batch, or after one when `stop` is set.

@@ -20,7 +20,7 @@ from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.result.result import NO_TESTS, BatchChanges, Changes, Equal
 from squallpy.runtime.result.result_scan import RowScan
-from squallpy.runtime.sources.input import Batches, Input, Span, Step
+from squallpy.runtime.sources.input import Batches, BatchSpans, Input, Span
 from squallpy.runtime.sources.stream_times import Times
 from squallpy.runtime.spark.executor import SparkExecutor
 from squallpy.runtime.spark.spark_session import Cluster
@@ -62,7 +62,7 @@ class _Gate:
 class _GatedInput(Input):
     """An input whose sources forget when the session says so."""
 
-    def commit(self, step: Step, open_rows: int = 0) -> None:
+    def commit(self, step: BatchSpans, open_rows: int = 0) -> None:
         """Do nothing."""
 
 
@@ -88,7 +88,7 @@ class SteppedSparkExecutor:
         self._delivered, self._stop = threading.Semaphore(0), threading.Event()
         self._thread: threading.Thread | None = None
 
-    def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
+    def step(self, step: BatchSpans | None = None) -> tuple[Printed, BatchReport]:
         """Apply the next batch, which has been decided on."""
         self._gate.waiting.clear()
         self._gate.last = self.next

@@ -14,7 +14,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
 from squallpy.base.types import DOUBLE, Kind, Type
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, are_stored_alike, conjuncts
-from squallpy.physical.plan import AuxiliaryPlan, FilterStep, Let, Lookup, Step, Update
+from squallpy.physical.plan import AuxiliaryPlan, FilterStep, Let, Lookup, StatementStep, Update
 from squallpy.program.calculus import Lane, lifted
 from squallpy.program.views import Row
 from squallpy.runtime.kernels import statement_steps
@@ -46,7 +46,7 @@ class Assembly:
         computed: Those factors, with the rings of their lanes.
     """
 
-    parts: tuple[StepProgram | Step, ...]
+    parts: tuple[StepProgram | StatementStep, ...]
     registers: Mapping[int, int]
     sources: int
     computed: tuple[tuple[Expr, LaneRing], ...]
@@ -63,7 +63,7 @@ def assemble(
 ) -> Assembly:
     """Assemble an update."""
     registers = {v.id: i for i, v in enumerate(update.variables)}
-    parts: list[StepProgram | Step] = []
+    parts: list[StepProgram | StatementStep] = []
     words: list[int] = []
     frames: list[tuple[int, str]] = []
     noted: list[tuple[int, str]] = []
@@ -129,7 +129,11 @@ def _same(step: Let) -> Column | None:
 
 
 def _encode(
-    step: Step, registers: Mapping[int, int], known: Iterable[int], source: int, auxiliary: Mapping[str, AuxiliaryPlan]
+    step: StatementStep,
+    registers: Mapping[int, int],
+    known: Iterable[int],
+    source: int,
+    auxiliary: Mapping[str, AuxiliaryPlan],
 ) -> list[int] | None:
     """Encode a step as words; None if it has to be evaluated."""
     match step:

@@ -23,7 +23,7 @@ from squallpy.maintain.factorised.order_text import read_order
 from squallpy.maintain.factorised.show import viewtree_text
 from squallpy.maintain.factorised.stop_push_down import stop_push_down
 from squallpy.maintain.factorised.variable_order import VariableOrder
-from squallpy.maintain.factorised.view_tree import View, build_view_tree
+from squallpy.maintain.factorised.view_tree import ViewNode, build_view_tree
 from squallpy.testing.view_tree_oracle import PowerSums, evaluate, evaluate_join
 from tests.maintain.factorised.random_joins import Rows, graph, joins, random_order, rows, variables
 
@@ -70,7 +70,7 @@ def test_dep_of_figure_2_1_as_printed() -> None:
     dep = {names[id]: "".join(names[key] for key in keys) for id, keys in enumerate(order.dep())}
     assert dep == {"A": "", "B": "A", "C": "AB", "D": "ABC", "E": "B", "F": "A", "G": "AF", "H": "F"}
     root = build_view_tree(query, order)
-    below = [child for child in root.children if isinstance(child, View)]
+    below = [child for child in root.children if isinstance(child, ViewNode)]
     assert [(v.marginalised, v.keys) for v in below] == [
         (variables("B"), variables("A")),
         (variables("F"), variables("A")),
@@ -146,7 +146,7 @@ def test_rows_are_kept_where_a_key_has_one(key: str, lifted: str, stops: bool) -
     dim = tuple(dict.fromkeys((*variables("K"), *variables(key), *(f for f in features if f.name != "X"))))
     query = JoinGraph((Leaf("F", variables("KX")), Leaf("D", dim, False, variables(key))), features)
     root = stop_push_down(build_view_tree(query, derive_order(query)))
-    below = [child for child in root.children if isinstance(child, View)]
+    below = [child for child in root.children if isinstance(child, ViewNode)]
     assert [child.keeps_rows for child in below] == [False, stops]
     if stops:
         assert below[1].stored_keys == variables("KUV") and below[1].stored_lifts == ()
@@ -158,8 +158,8 @@ def test_the_root_keeps_payloads() -> None:
     assert stop_push_down(root) == root
 
 
-def views(part: View | Leaf) -> Iterator[View]:
-    if isinstance(part, View):
+def views(part: ViewNode | Leaf) -> Iterator[ViewNode]:
+    if isinstance(part, ViewNode):
         yield part
         for child in part.children:
             yield from views(child)
@@ -223,12 +223,12 @@ def property_trees(join: JoinGraph, random: Random) -> None:
                 view is root
                 or view.is_join
                 or view.leaf
-                or not isinstance(view.children[0], View)
+                or not isinstance(view.children[0], ViewNode)
                 or view.marginalised
                 or view.lifts
             )
             for child in (c for c in view.children if view.is_join):
-                assert isinstance(child, View), "a relation that is joined has a view of its own"
+                assert isinstance(child, ViewNode), "a relation that is joined has a view of its own"
                 others = any(c.is_stream for c in view.children if c is not child)
                 assert child.is_materialised == (others or not view.is_stream)
 

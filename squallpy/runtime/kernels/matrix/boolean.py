@@ -136,7 +136,7 @@ def pruned(
 IDENTITY = -1
 
 
-class Step(NamedTuple):
+class MatrixPass(NamedTuple):
     """Pass over matrix number `matrix`, or IDENTITY, as numbers of lines: factors, and zero lines that take their
     results.
 

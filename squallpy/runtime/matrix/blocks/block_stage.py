@@ -29,7 +29,7 @@ from squallpy.runtime.matrix.drift import CHECK, random_vectors
 from squallpy.runtime.matrix.maintenance_choice import Prices, factor_for, rank_of, reason_to_evaluate, report_decision
 from squallpy.runtime.matrix.rows_to_cells import Rows, check_declared, sum_rows
 from squallpy.runtime.matrix.stored_views import Array
-from squallpy.runtime.sources.input import Input, Step
+from squallpy.runtime.sources.input import BatchSpans, Input
 from squallpy.runtime.state.state_store import Store, StoreLayout
 
 Given = tuple[Phase, dict[str, Array]]  # with its operands
@@ -76,7 +76,7 @@ class BlockMatrices:
         """The number of the batch's first superstep, counted over all batches, and how many the batch has."""
         return self._facts.steps, self._next_facts.steps - self._facts.steps
 
-    def begin(self, step: Step, directive: str = "", slices: str = "") -> bytes:
+    def begin(self, step: BatchSpans, directive: str = "", slices: str = "") -> bytes:
         """Decide on a batch and return the commands for its partitions.
 
         `directive` and `slices`, encoded, are for the stages behind the supersteps.

@@ -52,7 +52,7 @@ from squallpy.runtime.matrix.iterations import UndefinedError
 from squallpy.runtime.matrix.memory_check import bytes_available, memory_error
 from squallpy.runtime.matrix.packed_boolean import PackedMatrix
 from squallpy.runtime.matrix.reported_cells import Read, Subscription, decode_rows, subscription_layouts
-from squallpy.runtime.matrix.stored_views import Array, BitView, View, visit_view, wrap_view
+from squallpy.runtime.matrix.stored_views import Array, BitView, MatrixView, visit_view, wrap_view
 from squallpy.runtime.state.matrix_blocks import BlockLayout
 from squallpy.runtime.state.state_store import Store
 
@@ -155,7 +155,7 @@ class SuperstepExecutor:
         named = self._maintained.find_matrix(name)
         return named.rows.at(self._sizes), named.cols.at(self._sizes)
 
-    def _view(self, name: str, form: Form) -> View:
+    def _view(self, name: str, form: Form) -> MatrixView:
         values = self._store.blocks[self._program.block(name, form)].values
         return BitView(values, self._extent(name, form)[1]) if self._ring is BOOLEAN else wrap_view(values, self._ring)
 
