@@ -121,6 +121,7 @@ def test_the_archive_is_the_package(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == ""
     for number in range(20):
         os.utime(shutil.copy(archive, tmp_path / f"{UNPACKED}-{number}.zip"), (number, number))
+    (tmp_path / f"{UNPACKED}-gone.zip").symlink_to("nothing")  # as one that another run deletes at this moment
     assert package_archive(tmp_path) == archive and len(list(tmp_path.iterdir())) == 8
     with zipfile.ZipFile(archive) as file:
         file.extractall(tmp_path / "there")

@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
+from uuid import uuid4
 
 import squallpy
 from squallpy import __version__
@@ -45,15 +46,23 @@ def package_archive(folder: Path | None = None) -> Path:
         start = "\r" if sys.stderr.isatty() else ""  # NB: overwrites the progress line, which is shorter
         sys.stderr.write(f"{start}squallpy: packing {len(contents)} files, {size / 1e6:.0f} MB, for executors\n")
         folder.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}")
+        draft = path.with_suffix(f".{uuid4().hex}")  # NB: hosts that share the folder have processes of one number
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, data in contents:
                 archive.writestr(name, data)
         draft.replace(path)
     path.touch()
-    for old in sorted(folder.glob(f"{UNPACKED}-*.zip"), key=lambda made: made.stat().st_mtime)[:-_KEPT]:
+    for old in sorted(folder.glob(f"{UNPACKED}-*.zip"), key=_last_used)[:-_KEPT]:
         old.unlink(missing_ok=True)
     return path
+
+
+def _last_used(archive: Path) -> float:
+    """Return when a run has used an archive; 0 for one that another run has deleted meanwhile."""
+    try:
+        return archive.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _contents() -> Iterator[tuple[str, bytes]]:

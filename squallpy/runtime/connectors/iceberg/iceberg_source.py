@@ -22,7 +22,7 @@ from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.connectors.backoff import ask_again
-from squallpy.runtime.connectors.iceberg.catalogs import IcebergTableLocation, is_passing
+from squallpy.runtime.connectors.iceberg.catalogs import IcebergTableLocation
 from squallpy.runtime.connectors.table_location import NOT_FOLLOWED, one_line
 from squallpy.runtime.formats.arrow_rows import fields_of
 from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
@@ -81,7 +81,7 @@ class _IcebergRows(Source):
             return list(scan.plan_files())
 
         try:
-            found = ask_again(list_files, is_passing, self.location)
+            found = ask_again(list_files, self.location.is_passing, self.location)
         except ValueError as error:
             if "equality delete" in str(error):
                 message = f"{self.location} has equality deletes, which are not supported"
@@ -140,7 +140,7 @@ class IcebergStream(_IcebergRows):
         except (NoSuchTableError, NoSuchNamespaceError):
             raise SquallError(NOT_FOLLOWED, f"{self.location} was dropped", hint="the batch before is whole") from None
         except Exception as error:
-            if not is_passing(error):
+            if not self.location.is_passing(error):
                 raise self.location.fault(error) from None
             if not self._is_away:
                 log_event(SOURCES, WARNING, "server is away", server=str(self.location), reason=one_line(error))
@@ -193,7 +193,7 @@ class FileSlice:
             return ArrowScan(table.metadata, table.io, projected, AlwaysTrue()).to_table(self.files)
 
         try:
-            rows = ask_again(read_files, is_passing, self.location)
+            rows = ask_again(read_files, self.location.is_passing, self.location)
         except FileNotFoundError:
             raise self.location.gone(f"files of snapshot {self.snapshot}") from None
         return rows.select(names)
