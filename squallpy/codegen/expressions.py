@@ -9,7 +9,7 @@ A value is a word, 0 for NULL, and perhaps a name that is 1 where it is known. W
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import reduce
 
@@ -260,7 +260,7 @@ class RowExpressions:
         match call:
             case Call("=" | "<>" | "in" as name, (arg, *others)) if _are_texts(others):
                 tests = [_is_text(self.text(arg), str(other.value)) for other in others if isinstance(other, Literal)]
-                return self._truth(" or ".join(tests), name == "<>", self.text(arg).known, call)
+                return self._truth(_any_of(tests), name == "<>", self.text(arg).known, call)
             case Call("=" | "<>" as name, (Literal(str()) as literal, arg)):
                 return self._truth(_is_text(self.text(arg), literal.value), name == "<>", self.text(arg).known, call)
             case Call("=" | "<>" as name, (left, right)):
@@ -272,8 +272,8 @@ class RowExpressions:
         raise NotCompilable(f"{call}, of texts")
 
     def _truth(self, test: str, negated: bool, known: str | None, call: Call) -> Value:
-        also = f" and {known}" if known else ""
-        return self._let(f"1 if {'not ' if negated else ''}({test}){also} else 0", known, call)
+        test = f"not ({test})" if negated else test
+        return self._let(f"1 if {f'{known} and {test}' if known else test} else 0", known, call, masked=False)
 
     def _like(self, text: Text, pattern: str) -> str:
         """Print the test that a text has the parts of a pattern, one behind the other."""
@@ -453,4 +453,9 @@ def _is_text(text: Text, constant_text: str) -> str:
             word = int.from_bytes(data[at : at + size], "little", signed=size == 8)
             tests.append(f"{load}({text.address} + {at}, 0) == {constant(word)}")
             at += size
-    return f"({' and '.join(tests)})"
+    return " and ".join(tests)
+
+
+def _any_of(tests: Sequence[str]) -> str:
+    """Print that one of several tests is true, as something that AND can follow or precede."""
+    return f"({' or '.join(f'({test})' for test in tests)})" if len(tests) > 1 else tests[0]

@@ -400,7 +400,8 @@ class _Group(GroupBody):
         body, self.body = self.body, self.scan
         row, self._row = self._row, RowExpressions(self.body, self.names, self._load, self._load_text)
         tests = [self._test(predicate) for predicate in scanned]
-        self.body(f"chosen |= ({' & '.join(tests)}) << i")
+        chosen = f"({' & '.join(tests)})" if len(tests) > 1 else tests[0]
+        self.body(f"chosen |= {chosen} << i")
         self.body, self._row = body, row
         self.body.depth += 1
         return [p for p in predicates if p not in scanned]

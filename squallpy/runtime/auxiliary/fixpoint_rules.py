@@ -109,12 +109,7 @@ def slices_of(plans: Iterable[DeltaPlan], relation: RelationId, key: int | None)
     Args:
         key: The number of its columns if these are its whole key, by which a pool needs no slice.
     """
-    probes = (
-        probe.columns
-        for plan in plans
-        for probe in plan.probes
-        if relation_of(plan.rule.atoms[probe.occurrence]) == relation
-    )
+    probes = (probe.columns for plan in plans for probe in plan.probes_of(relation))
     return tuple(dict.fromkeys(columns for columns in probes if columns and len(columns) != key))
 
 
@@ -221,9 +216,7 @@ class RuleEvaluator:
             changed: The same changes in a pool, if other atoms may read them, too.
         """
         plan, out = self._plan, []
-        same = [
-            probe.occurrence for probe in plan.probes if relation_of(plan.rule.atoms[probe.occurrence]) == self.relation
-        ]
+        same = [probe.occurrence for probe in plan.probes_of(self.relation)]
         # NB: new·new − old·old = 2·new·δ − δ·δ, so what several atoms have changed at once is taken away again
         later = [n for n in same if n > plan.start]
         for count in range(len(later) + 1):
