@@ -17,8 +17,11 @@ from pyiceberg.catalog.sql import IcebergNamespaceProperties, IcebergTables, Sql
 from sqlalchemy import Table, create_engine, event
 
 from squallpy.base.errors import SquallError
+from squallpy.runtime.connectors.delta.delta_sink import DeltaSink
+from squallpy.runtime.connectors.iceberg.iceberg_sink import IcebergSink
+from squallpy.runtime.connectors.kafka.kafka_sink import KafkaSink
 from squallpy.runtime.connectors.postgres import slot_log
-from squallpy.runtime.connectors.postgres.postgres_sink import PostgresSink
+from squallpy.runtime.connectors.postgres.postgres_sink import PostgresSink, PostgresWriter
 from tests.connectors.kafka_topics import messages
 from tests.connectors.runs import Running, run
 from tests.connectors.servers import KafkaServer, PostgresServer
@@ -93,9 +96,9 @@ def test_a_namespace_that_another_run_makes(tmp_path: Path) -> None:
 def test_an_iceberg_table_that_another_run_takes_over(tmp_path: Path, where: str) -> None:
     """Both write to it: before this one takes it over, or while it does."""
     here = IcebergRun(tmp_path)
-    with coming_between(SqlCatalog, where, lambda: here.write("b")):
+    with coming_between(SqlCatalog, where, lambda: here.write("b", "")):
         here.write("a")
-    assert here.rows == [1, 1, 3, 3]
+    assert here.rows == [1, 3]
 
 
 def script(folder: Path, sink: str, target: str, rows: str = "1,2\n3,4\n", existing: str = "") -> str:
@@ -150,6 +153,23 @@ def fault_a_target_that_another_run_makes_and_fills(target: Target, tmp_path: Pa
         run(script(tmp_path, "a", where))
     run(script(tmp_path, "a", where, existing=", existing 'keep'"))
     assert rows() == [1, 1, 3, 3]
+
+
+TAKES_OVER = {"postgres": (PostgresWriter, "_take_over"), "delta": (DeltaSink, "take_over"),
+              "iceberg": (IcebergSink, "take_over"), "kafka": (KafkaSink, "_made")}  # fmt: skip
+
+
+def fault_a_target_that_another_run_of_the_query_fills(target: Target, tmp_path: Path) -> None:
+    """It does so after this run has found no rows, and before it fences others: it may not be written twice."""
+    where, rows, *_ = target
+    run(script(tmp_path, "b", where, ""))
+    text = script(tmp_path, "a", where)
+    with (
+        coming_between(*TAKES_OVER[where.partition(" ")[0]], lambda: run(text)),
+        pytest.raises(SquallError, match=r"SQ7005 .* has 1 batch of this query, and this run begins anew"),
+    ):
+        run(text)
+    assert rows() == [1, 3]
 
 
 @pytest.mark.parametrize("table", ["squall_commits", "t"])

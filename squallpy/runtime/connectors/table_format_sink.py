@@ -49,15 +49,15 @@ class TableFormatSink(ABC, Generic[AnyTable]):
         self.run = str(uuid4().int >> 65)  # NB: a version of Delta, which has 63 bits
         self.replaces, self.known, self._resumed = False, NONE, resumed
         self.keeps = spec.options.get("existing") == "keep"
-        self.start(self.begin)
+        self.start(lambda: self.begin(location.find()))
 
     def start(self, work: Callable[[], None]) -> None:
         """Do something as a run begins: again while the storage is away, and if another writer was first; SQ8010."""
         self.location.retry(lambda: self.location.repeat_conflicts(work), self.location.patience)
 
-    def begin(self) -> None:
-        """Look at what is there, and take it over or refuse it; SQ7005 unless `existing` says what to do."""
-        existing, table = self.spec.options.get("existing"), self.location.find()
+    def begin(self, table: AnyTable | None) -> None:
+        """Look at what is there, and keep, delete or refuse it; SQ7005 unless `existing` says what to do."""
+        existing = self.spec.options.get("existing")
         if table is None:
             return
         self.check_readable(table)
@@ -99,7 +99,10 @@ class TableFormatSink(ABC, Generic[AnyTable]):
 
     @abstractmethod
     def take_over(self, table: AnyTable) -> None:
-        """Commit nothing but the last batch that this run knows, and that the table is its own: refuses runs before."""
+        """Commit nothing but the last batch that this run knows, and that the table is its own: refuses runs before.
+
+        It is a conflict if another run has written a batch of this query since the table was opened.
+        """
 
     def __str__(self) -> str:
         return str(self.location)
@@ -142,13 +145,8 @@ class TableFormatWriter(TableWriter[AnySink], Generic[AnySink, AnyTable, AnyFile
         """Make the table, or compare its columns with the result, and fence runs before this one."""
         sink = self._sink
         table = sink.location.find()
-        if table is None:
-            try:
-                table = self.create()
-            except Exception as error:
-                if sink.location.is_conflict(error):  # NB: another run has made it, and may have written to it
-                    sink.begin()
-                raise
+        sink.begin(table)  # NB: of another run that begins now it may have rows since
+        table = self.create() if table is None else table
         there = self.columns_of(table)
         if missing := [name for name in self._own.names if name not in there]:
             message, hint = f'{sink} has no column "{missing[0]}"', self.statement_to_add(missing[0])

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, In, IsNaN, IsNull, Or, Reference
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table, Transaction
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.update import AssertRefSnapshotId
 
 from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
 from squallpy.runtime.connectors.iceberg.catalogs import IcebergTableLocation
@@ -53,8 +55,13 @@ class IcebergSink(TableFormatSink[Table]):
             work.set_properties(self.numbered(NONE))
 
     def take_over(self, table: Table) -> None:
+        last = table.current_snapshot()
+        about = {"ref": MAIN_BRANCH, "snapshot-id": last.snapshot_id if last else None}
         with table.transaction() as work:
             work.set_properties(self.numbered(self.known))
+            work._apply(
+                (), (AssertRefSnapshotId.model_validate(about),)
+            )  # NB: there is no public way to ask for what a transaction requires
 
     def numbered(self, batch: int) -> dict[str, str]:
         """Return the properties that make a commit that of a batch, and of this run."""

@@ -115,6 +115,8 @@ class KafkaSink:
         if not self.resumed:
             self._check(has_records, self._last())
         self._take_over()
+        if not self.resumed and not self._existing:  # NB: another run may have written since; one that is refused now
+            self._check(self._has_records(), self._last())  # leaves it its topic, which it takes again
         if not self.resumed and has_records and self._existing == "replace":
             self._clear()
         self._transaction(_NOTHING, self.committed)

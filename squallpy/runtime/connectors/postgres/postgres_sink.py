@@ -63,7 +63,7 @@ class PostgresSink:
         self._connection = connection
         self.table = describe(connection, self.target, self.server)
         self._migrate(connection)
-        self.known = self._check()
+        self.known = self.check()
         if not self.resumed:
             self._begin_anew(connection)
 
@@ -187,7 +187,7 @@ class PostgresSink:
             raise SquallError("SQ7005", message, self.spec.span, f"rename it: sinks keep their batches in {COMMITS}")
         connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN IF NOT EXISTS run text").format(commits.identifier))
 
-    def _check(self) -> int:
+    def check(self) -> int:
         """Compare what is there with what this run knows; SQ7005 unless `existing` says what to do."""
         assert self._connection
         existing, known = self.spec.options.get("existing"), self.last_batch(self._connection, is_begun=False)
@@ -252,6 +252,7 @@ class PostgresWriter(TableWriter[PostgresSink]):
             if sink.table is not None:
                 self._check_columns(sink.table, connection)
             sink.make(connection, self._own)
+            sink.known = sink.check()  # NB: another run may have written a batch since it was looked at
             sink.note(connection, sink.known)
 
     def _check_names(self, connection: Connection) -> None:
