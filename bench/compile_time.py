@@ -2,8 +2,9 @@
 
 python -m bench.compile_time [NAME …]
 
-A row has the processor seconds of `squall explain triggers`, start included, for n and 2 n copies of a construct, and
-their ratio without the time of the least query: 2 is linear, 4 quadratic.
+A row has the processor seconds of `squall explain`, start included, for n and 2 n copies of a construct, and their
+ratio without the time of the least query: 2 is linear, 4 quadratic. `triggers` is the compilation, `physical` also the
+placement on two partitions.
 """
 
 import os
@@ -15,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 REPEATS = 3  # of each measurement, the least of which counts
+PLACED = ("FULL JOINs", "JOINs with")  # constructs whose placement is measured, too
 R = "CREATE STREAM r (k INT, x INT, v INT) USING csv OPTIONS (path 'r.csv', header 'true');\n"
 
 
@@ -27,6 +29,15 @@ def streams(count: int) -> str:
 def listed(many: Callable[[int], str], count: int, between: str = ", ") -> str:
     """Write the 1st, 2nd, … of a construct."""
     return between.join(map(many, range(1, count + 1)))
+
+
+def joined(kind: str) -> Callable[[int], str]:
+    """Write a query that reads the columns of many streams, joined by one key."""
+    return lambda n: (
+        listed(lambda i: f"CREATE STREAM e{i} (k INT, x{i} INT) USING csv OPTIONS (path 'r.csv');\n", n + 1, "")
+        + f"SELECT k, {listed(lambda i: f'x{i}', n + 1)} FROM e1 "
+        + listed(lambda i: f"{kind} JOIN e{i + 1} USING (k)", n, " ")
+    )
 
 
 QUERIES: dict[str, tuple[int, Callable[[int], str]]] = {
@@ -42,6 +53,9 @@ QUERIES: dict[str, tuple[int, Callable[[int], str]]] = {
         49,
         lambda n: streams(n + 1) + "SELECT COUNT(*) FROM e0 " + listed(lambda i: f"FULL JOIN e{i} USING (k)", n, " "),
     ),
+    "FULL JOINs with all their columns": (49, joined("FULL")),
+    "LEFT JOINs with all their columns": (49, joined("LEFT")),
+    "JOINs with all their columns": (49, joined("")),
     "orders of window functions": (
         8,
         lambda n: R + "SELECT k, " + listed(lambda i: f"SUM(x) OVER (ORDER BY v + {i}) AS c{i}", n) + " FROM r",
@@ -76,12 +90,16 @@ def main(names: Sequence[str]) -> None:
         print(f"explain triggers of its query: {least:.2f} s")
         for name, (n, query) in QUERIES.items():
             if not names or any(part in name for part in names):
-                times = []
-                for count in (n, 2 * n):
-                    (place / "many.sql").write_text(query(count) + ";\n")
-                    times.append(seconds(place, "explain", "triggers", "many.sql"))
-                growth = (times[1] - least) / max(times[0] - least, 0.01)
-                print(f"{n} and {2 * n} {name}: {times[0]:.2f} s, {times[1]:.2f} s, {growth:.1f} ×", flush=True)
+                for stage in ("triggers", "physical") if any(part in name for part in PLACED) else ("triggers",):
+                    times = []
+                    for count in (n, 2 * n):
+                        (place / "many.sql").write_text(query(count) + ";\n")
+                        times.append(seconds(place, "explain", stage, "many.sql"))
+                    growth = (times[1] - least) / max(times[0] - least, 0.01)
+                    print(
+                        f"{n} and {2 * n} {name}, {stage}: {times[0]:.2f} s, {times[1]:.2f} s, {growth:.1f} ×",
+                        flush=True,
+                    )
 
 
 def seconds(place: Path, *arguments: str) -> float:

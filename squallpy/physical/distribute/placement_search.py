@@ -35,6 +35,7 @@ ROUND = 30_000.0  # fixed cost of an exchange, in rows sent
 SEEDS = 4  # fields that the search starts from
 IMPROVED = 3
 TRIES = 1000  # statements placed again from each start
+LONG = 8  # inputs of a statement from which on it counts as several
 COPY = 0.02  # cost of a record that every node stores, in rows sent
 WORK = 1.0  # cost of processing a row in a statement, in rows sent
 SELECTIVITY = 1 / 3  # of an inequality
@@ -69,7 +70,8 @@ def choose_placements(
         ends: tuple[Placement, ...] = (EVERYWHERE, ())
         found = [{**start, **fixed} for start in (*found, *(dict.fromkeys(options, end) for end in ends))]
     starts = sorted(found, key=cost_of)[:IMPROVED]
-    statements = sum(len(trigger.statements) for trigger in program.triggers)
+    reads = [len(statement.refs) for trigger in program.triggers for statement in trigger.statements]
+    statements = max(len(reads), sum(reads) // LONG)
     cost, best = min((_improve(start, options, cost_of, statements) for start in starts), key=lambda found: found[0])
     if fixed:
         distribute(program, best)

@@ -141,7 +141,7 @@ class Form:
         keep, workers = None, None
         outer = _Outer(statement, tuple(expression.reads), list(statement.filters), list(statement.lanes))
         if isinstance(expression, Move) and expression.is_free and isinstance(expression.to, Dist):
-            keep, workers = tuple(statement.keys.index(v) for v in expression.to.keys), expression.to.workers
+            keep, workers = _positions(expression.to.keys, statement.keys), expression.to.workers
             expression = expression.child
         if expression.stays:
             refs = tuple(read.ref for read in expression.reads)
@@ -250,18 +250,21 @@ def _cells(to: Location, variables: tuple[Column, ...]) -> tuple[tuple[int, tupl
     """List the dimensions of a hypercube with the positions of the variables that are hashed there."""
     if not isinstance(to, Cells):
         return ()
-    return tuple(
-        (dimension, tuple(variables.index(v) for v in by))
-        for dimension, by in zip(to.dimensions, to.hashed, strict=True)
-    )
+    return tuple((dimension, _positions(by, variables)) for dimension, by in zip(to.dimensions, to.hashed, strict=True))
 
 
 def _spread_by(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...] | Mark:
     """List the positions of the hashed variables that are left; earlier moves may have summed some away."""
     if isinstance(to, Mark):
         return to
+    left = set(variables) if isinstance(to, Line) else set(to.keys)
+    return _positions((v for v in to.keys if v in left), variables)
+
+
+def _positions(some: Iterable[Column], variables: tuple[Column, ...]) -> tuple[int, ...]:
+    """List the positions of some of the variables."""
     positions = {v: position for position, v in enumerate(variables)}
-    return tuple(positions[v] for v in to.keys if v in positions or not isinstance(to, Line))
+    return tuple(positions[v] for v in some)
 
 
 @dataclass(slots=True)
