@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from math import inf, nan
@@ -20,7 +21,7 @@ from squallpy.runtime.batch.direct_batch import DirectBatch
 from squallpy.runtime.compiled import background, code_cache, functions
 from squallpy.runtime.compiled.code_cache import load_cached, load_code
 from squallpy.runtime.compiled.functions import CompiledDerivation, CompiledPlan, CompiledRun
-from squallpy.runtime.kernels.pool_layout import GROWING
+from squallpy.runtime.kernels.pool_layout import APPENDED, GROWING
 from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.local_executor import LocalExecutor, Printed
 from squallpy.runtime.observers.report import BatchReport
@@ -120,6 +121,50 @@ def differential_compiled_parts_of_statements(tmp_path: Path) -> None:
             pushed[name] = pa.table(given | {"__mult": [1] * len(come) + [-1] * len(gone)})
         found = [engine.push_all(pushed) for engine in engines]
         assert len(found[0][0]) and [*map(sorted_rows, found[0])] == [*map(sorted_rows, found[1])]
+    assert [*map(sorted_rows, engines[0].results())] == [*map(sorted_rows, engines[1].results())]
+
+
+PAIRS = """CREATE STREAM r (k INT NOT NULL, b INT NOT NULL, v INT) USING csv OPTIONS (path 'r', op 'op');
+CREATE STREAM t (k INT NOT NULL, w INT) USING csv OPTIONS (path 't', op 'op');
+SELECT b, SUM(v * w) AS s, COUNT(*) AS n FROM r JOIN t ON r.k = t.k GROUP BY b;
+SELECT SUM(r.v) AS s FROM r JOIN t ON r.k = t.k
+WHERE r.v < (SELECT AVG(q.v) FROM r q WHERE q.k = r.k) AND t.w > 2;"""
+
+
+@pytest.mark.parametrize("query", [0, 1])
+def differential_compiled_deltas_that_are_not_added_up(query: int, tmp_path: Path) -> None:
+    """Keys that hardly repeat, or do, of neighbours or not; rows that come and go in a batch; batches of all sizes."""
+    *streams, first, second, _ = PAIRS.split(";")
+    engines, script = (
+        [VolatileEngine(compile="wait"), VolatileEngine()],
+        ";".join([*streams, (first, second)[query], ""]),
+    )
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(script, tmp_path / str(number), {})
+    direct = engines[0]._executor._direct
+    assert direct and direct._by_row
+    draw, columns, appended = Random(query), {"r": "kbv", "t": "kw"}, Counter[bool]()
+    stored = {name: list[tuple[int | None, ...]]() for name in columns}
+    for batch, size in enumerate([30, 1500, 1500, 200, 1500, 1500, 3, 1500, 1500, 1500, 7000, 7000, 100, 1500]):
+        pushed, keys = dict[str, pa.Table](), 3 if batch == 4 else 900
+        for name, fields in columns.items():
+            count = size if name == "r" else 1 + size // 10
+            draw.shuffle(stored[name])
+            gone, stored[name] = stored[name][: count // 3], stored[name][count // 3 :]
+            values = [draw.choice((None, *range(9))) for _ in range(count)]
+            come = [(*(draw.randrange(keys) for _ in fields[1:]), value) for value in values]
+            stored[name] += come
+            both = draw.sample(come, min(40, len(come)))  # they come once more, and go
+            signed = [(row, 1) for row in come + both] + [(row, -1) for row in gone + both]
+            if batch % 2:
+                draw.shuffle(signed)
+            given = dict(zip(fields, zip(*(row for row, _ in signed), strict=True), strict=True))
+            pushed[name] = pa.table(given | {"__mult": [sign for _, sign in signed]})
+        found = [engine.push_all(pushed) for engine in engines]
+        assert [*map(sorted_rows, found[0])] == [*map(sorted_rows, found[1])]
+        appended.update(direct._sums[name]._area.head[APPENDED] == 1 for name in direct._by_row)
+    assert appended[True] and appended[False]
     assert [*map(sorted_rows, engines[0].results())] == [*map(sorted_rows, engines[1].results())]
 
 

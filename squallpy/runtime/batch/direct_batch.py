@@ -21,6 +21,7 @@ from squallpy.runtime.auxiliary.maintainer import TouchTracker, begin
 from squallpy.runtime.auxiliary.maintainer_registry import open_maintainer
 from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
 from squallpy.runtime.batch.deferred_rows import count_deferred
+from squallpy.runtime.batch.deltas_by_row import deltas_by_row
 from squallpy.runtime.batch.micro_batch import AggregatedPart, Stats, add_stats
 from squallpy.runtime.batch.pieces import Call, find_pieces
 from squallpy.runtime.batch.result_changes import find_copies
@@ -147,6 +148,8 @@ class DirectBatch:
         grown = [as_pool(pool) for pool in (targets | self._sums).values()]
         grown += [pool for each in self._extremes for pool in (each.state, each.changed)]
         self._pools = [*grown, *(store.pool(name) for name in self._names)]
+        checked = [delta for run in self._runs.values() for view, delta in run.code.unique if view in self._unique]
+        self._by_row = deltas_by_row(plan, self._calls, self._sums, [*self._copies.values(), *checked])
         self._lay_out()
         self._places = [(feed.name, feed.place) for feed in self._feeds]
         self._booked = [feed for feed in self._feeds if feed.ledger]
@@ -210,7 +213,8 @@ class DirectBatch:
         groups, calls, deltas = list[int](), list[int](), list[int]()
         for number, feed in enumerate(self._feeds):
             for group in feed.groups:
-                groups += [group.entry, group.address, number, group.marks]
+                appending = group.steps.appending if group.code.delta in self._by_row else 0
+                groups += [group.entry, group.address, number, group.marks, group.steps.address, appending, *[0] * 4]
         for call in self._calls:
             read = call.code.deltas if isinstance(call, CompiledRun) else ()
             if isinstance(call, Statement | Derive):

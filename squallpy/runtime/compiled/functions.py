@@ -6,6 +6,7 @@ pools are those of the generic kernels, so both may take turns.
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -36,7 +37,7 @@ from squallpy.runtime.kernels.real_lanes import REAL_STEPS, ROOM
 from squallpy.runtime.kernels.sorted_steps import SORTED_STEPS, Extremes, SortedRows
 from squallpy.runtime.kernels.text_steps import NAMES
 from squallpy.runtime.kernels.touched_groups import NOTE_ROWS
-from squallpy.runtime.kernels.trigger_steps import STEPS
+from squallpy.runtime.kernels.trigger_steps import APPENDING, STEPS
 
 Function = Callable[[int], int]
 _GROW = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -74,6 +75,14 @@ class Steps:
         steps += [step.address for step in (*SORTED_STEPS, *RANGE_STEPS)] if has_orders else []
         self._table = np.array(steps, np.int64)
         self.address = self._table.ctypes.data
+
+    @cached_property
+    def appending(self) -> int:
+        """Address of a table like it, by which rows are not added up by key (`trigger_steps.APPENDING`)."""
+        self._other = self._table.copy()
+        for place, step in APPENDING.items():
+            self._other[place] = step.address
+        return int(self._other.ctypes.data)
 
     def _grow(self, number: int) -> int:
         try:

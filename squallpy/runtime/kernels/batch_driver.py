@@ -4,6 +4,9 @@
 
 What it is given is a row of words: addresses and counts, then sections of so many entries each.
 
+Where keys hardly repeat but in neighbours, and a delta is only read row by row, its rows are not added up by key: they
+stand one behind the other. Which is the case is tried out now and then.
+
 A large batch of wide payloads is cut into pieces whose deltas stay in the cache between being added up and being read,
 as if each piece was a batch; but only if its keys hardly repeat, for each piece adds up its own alone. Beforehand all
 rows are checked, as no answer can be refused any more once a piece was applied.
@@ -30,7 +33,9 @@ from squallpy.runtime.kernels.trigger_steps import ADD, GROW, call, frame_at
 STEPS: Final = 0  # the table of addresses (`trigger_steps.STEPS`)
 START: Final = 1  # the call to begin with; after others than the first, a batch goes on that waited for an answer
 FEEDS: Final = 2  # how many; each: batch, first row, rows
-GROUPS: Final = 3  # each: function, address of its words, number of its feed, address where it has its marks
+GROUPS: Final = 3  # each: function, address of its words, number of its feed, address where it has its marks; tables of
+# addresses to add up by key, and to append, 0 if it must not; batches until both are tried, and how many there were
+# before; rows of the last that was, and how many records it appended if the other way comes next
 SUMS: Final = 4  # each: the frame of a pool that is cleared at first
 CALLS: Final = 5  # each: function that runs statements or derives, address of its words, its first delta, how many; 0:
 # a step that somebody else does
@@ -45,7 +50,7 @@ KEPT: Final = 13  # how many of the last sums are not cleared
 ENTRIES: Final = 14
 
 FEED: Final = 3  # words of an entry
-GROUP: Final = 4
+GROUP: Final = 10
 CALL: Final = 4
 POOL: Final = 2
 RESULT: Final = 7
@@ -61,6 +66,12 @@ NO_ANSWER: Final = -1
 NO_MEMORY: Final = -2
 WAITS: Final = -10  # less the number of the call that is not compiled, or has no answer: somebody else does it
 OWN_SUMS: Final = 5
+OWN_STEPS: Final = 0
+_BY_KEY, _APPEND, _LEFT, _PAUSE, _TRIED, _APPENDED = range(4, GROUP)  # words of a group
+_AGAIN: Final = 126  # batches from a trial to the next, at first; twice as many each time that keys repeat,
+_LONGEST: Final = 1 << 14  # up to this; but a batch of more than so many times the rows is tried at once:
+_LARGER: Final = 4
+_FEW_MORE: Final = 8  # it is better to append if at most an eighth of the records are more
 _LEAST: Final = 16
 _PIECE: Final = 1 << 16  # bytes of a delta that stay in the cache, with what is read beside it
 _STEP: Final = 32  # rows that are added up before a delta's bytes are looked at
@@ -136,6 +147,35 @@ def _add_up(given: int, number: int, start: int, rows: int) -> int:
     store(own, FIRST, load(feed, 1) + start)
     store(own, ROWS, rows)
     return invoke(load(group, 0), own)
+
+
+@called
+def _add_up_all(given: int, number: int, rows: int) -> int:
+    """Let a group read all rows of its feed's batch, by key or one behind the other; return its answer."""
+    group = _groups(given) + 8 * GROUP * number
+    own, appending, appended = load(group, 1), load(group, _APPEND), load(group, _APPENDED)
+    if appending == 0:
+        return _add_up(given, number, 0, rows)
+    is_trial = load(group, _LEFT) <= 0 or rows > _LARGER * load(group, _TRIED)
+    if is_trial:
+        store(own, OWN_STEPS, appending if appended == 0 else load(group, _BY_KEY))
+    store(group, _LEFT, load(group, _LEFT) - 1)
+    answer = _add_up(given, number, 0, rows)
+    count = _count(load(own, OWN_SUMS))
+    if is_trial and appended == 0:
+        store(group, _APPENDED, count)
+        store(group, _LEFT, 0)
+        store(group, _TRIED, rows)
+    elif is_trial and 2 * rows >= load(group, _TRIED):  # much fewer rows would tell nothing of as many
+        before, pause = load(group, _TRIED), min(max(2 * load(group, _PAUSE), _AGAIN), _LONGEST)
+        if _FEW_MORE * appended * rows <= (_FEW_MORE + 1) * count * before:
+            store(own, OWN_STEPS, appending)
+            pause = _AGAIN
+        store(group, _APPENDED, 0)
+        store(group, _LEFT, pause)
+        store(group, _PAUSE, pause)
+        store(group, _TRIED, max(rows, before))
+    return answer
 
 
 @called
@@ -235,7 +275,7 @@ def drive(given: int) -> int:
         else:
             for i in range(load(given, GROUPS)):
                 count = load(_feeds(given), FEED * load(_groups(given), GROUP * i + 2) + 2)
-                answer = _add_up(given, i, 0, count) if count > 0 else 0
+                answer = _add_up_all(given, i, count) if count > 0 else 0
                 if answer < 0:
                     return answer
     for i in range(start, load(given, STOP)):

@@ -102,7 +102,7 @@ class Pool(OrderedContainer):
             storage,
             name,
             regions,
-            scalars=2 + pool_layout.STATE * len(slices),
+            scalars=3 + pool_layout.STATE * len(slices),
             constants=[*fixed, *rings, *bounds],
             scratch=6 * pool_layout.CHUNK + key_width,
         )

@@ -26,7 +26,8 @@ WHERE: Final = 4
 # Scalars in the head.
 COUNT: Final = 1  # live records: they are numbered 0 … COUNT − 1 without holes
 GROWING: Final = 2  # does the table of any index grow?
-SLICE_STATE: Final = 3  # for each slice STATE words:
+APPENDED: Final = 3  # 1: its records are in no index
+SLICE_STATE: Final = 4  # for each slice STATE words:
 LIVE: Final = 0  # entries of its index
 TOP: Final = 1  # pieces of its arena ever used
 CLASSES: Final = 2  # a bit for each size class of which a block is free

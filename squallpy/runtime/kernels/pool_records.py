@@ -264,6 +264,10 @@ def hashes_of(frame: Vector, rows: Vector) -> Words:
 def clear_records(frame: Vector) -> None:
     """Drop all records, at a cost in proportion to their number."""
     head, places, key = frame[HEAD], frame[at.PLACES], frame[at.KEY]
+    if load(head, at.APPENDED) != 0:
+        store(head, at.APPENDED, 0)
+        store(head, at.COUNT, 0)
+        return
     (table, shape), keys = table_of(frame[places]), frame[places + at.KEYS]
     count = load(head, at.COUNT)
     if count * 64 > shape[0]:

@@ -207,6 +207,33 @@ def _remove(where: int, key: int, _b: int, _c: int, _d: int, _e: int) -> int:
     return 0
 
 
+@c_function(6)
+def _append(where: int, key: int, grow: int, pool: int, _d: int, _e: int) -> int:
+    """Make a record whose payload is 0 behind all others, whatever keys these have, in place of `_enter`.
+
+    The pool has no slices, and no record of it is looked up until it is cleared.
+    """
+    frame = frame_at(where)
+    head, places, width, broad = frame[HEAD], frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
+    count = load(head, at.COUNT)
+    if not has_room(frame, count) and call(grow, pool, 0, 0, 0, 0, 0) == 0:
+        return -1
+    copy(frame[places + at.KEYS] + 8 * count * width, key, width)
+    for i in range(broad):
+        store(frame[places + at.WORDS] + 8 * count * broad, i, 0)
+    store(head, at.COUNT, count + 1)
+    store(head, at.APPENDED, 1)
+    return count
+
+
+@c_function(6)
+def _take_back(where: int, _a: int, _b: int, _c: int, _d: int, _e: int) -> int:
+    """Drop the record that was appended last, in place of `_remove`."""
+    head = frame_at(where)[HEAD]
+    store(head, at.COUNT, load(head, at.COUNT) - 1)
+    return 0
+
+
 @inlined
 def words_of(frame: Vector, record: int, width: int) -> int:
     """Return the address of a record's payload."""
@@ -366,3 +393,5 @@ def _add_rows(where: int, keys: int, words: int, rows: int, grow: int, pool: int
 
 STEPS: tuple[CFunction, ...] = (_find, _enter, _remove, _slice_of, _intern, _add_rows)
 """Functions whose addresses stand in a table, behind that of the one that grows."""
+APPENDING: dict[int, CFunction] = {ENTER: _append, REMOVE: _take_back}
+"""Functions that take the places of others in a table for rows that are not added up by key."""
