@@ -214,7 +214,8 @@ class DirectBatch:
         for number, feed in enumerate(self._feeds):
             for group in feed.groups:
                 appending = group.steps.appending if group.code.delta in self._by_row else 0
-                groups += [group.entry, group.address, number, group.marks, group.steps.address, appending, *[0] * 4]
+                entry = [group.entry, group.address, number, group.marks, group.steps.address, appending]
+                groups += entry + [0] * (at.GROUP - len(entry))
         for call in self._calls:
             read = call.code.deltas if isinstance(call, CompiledRun) else ()
             if isinstance(call, Statement | Derive):

@@ -76,13 +76,17 @@ class Steps:
         self._table = np.array(steps, np.int64)
         self.address = self._table.ctypes.data
 
-    @cached_property
+    @property
     def appending(self) -> int:
         """Address of a table like it, by which rows are not added up by key (`trigger_steps.APPENDING`)."""
-        self._other = self._table.copy()
+        return int(self._appending.ctypes.data)
+
+    @cached_property
+    def _appending(self) -> Words:
+        table = self._table.copy()
         for place, step in APPENDING.items():
-            self._other[place] = step.address
-        return int(self._other.ctypes.data)
+            table[place] = step.address
+        return table
 
     def _grow(self, number: int) -> int:
         try:

@@ -156,7 +156,8 @@ def _add_up_all(given: int, number: int, rows: int) -> int:
     own, appending, appended = load(group, 1), load(group, _APPEND), load(group, _APPENDED)
     if appending == 0:
         return _add_up(given, number, 0, rows)
-    is_trial = load(group, _LEFT) <= 0 or rows > _LARGER * load(group, _TRIED)
+    before = load(group, _TRIED)
+    is_trial = load(group, _LEFT) <= 0 or rows > _LARGER * before
     if is_trial:
         store(own, OWN_STEPS, appending if appended == 0 else load(group, _BY_KEY))
     store(group, _LEFT, load(group, _LEFT) - 1)
@@ -166,8 +167,8 @@ def _add_up_all(given: int, number: int, rows: int) -> int:
         store(group, _APPENDED, count)
         store(group, _LEFT, 0)
         store(group, _TRIED, rows)
-    elif is_trial and 2 * rows >= load(group, _TRIED):  # much fewer rows would tell nothing of as many
-        before, pause = load(group, _TRIED), min(max(2 * load(group, _PAUSE), _AGAIN), _LONGEST)
+    elif is_trial and 2 * rows >= before:  # much fewer rows would tell nothing of as many
+        pause = min(max(2 * load(group, _PAUSE), _AGAIN), _LONGEST)
         if _FEW_MORE * appended * rows <= (_FEW_MORE + 1) * count * before:
             store(own, OWN_STEPS, appending)
             pause = _AGAIN

@@ -230,7 +230,9 @@ def _append(where: int, key: int, grow: int, pool: int, _d: int, _e: int) -> int
 def _take_back(where: int, _a: int, _b: int, _c: int, _d: int, _e: int) -> int:
     """Drop the record that was appended last, in place of `_remove`."""
     head = frame_at(where)[HEAD]
-    store(head, at.COUNT, load(head, at.COUNT) - 1)
+    count = load(head, at.COUNT) - 1
+    store(head, at.COUNT, count)
+    store(head, at.APPENDED, 1 if count > 0 else 0)  # an empty pool is not cleared
     return 0
 
 
