@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.native import all_queries_report
+from bench.native.all_queries import schedule_of
 from bench.native.loop import Schedule, Times
 from bench.native.peers.coded import ROWS, Codes
 from bench.native.peers.report import Report
@@ -63,3 +65,39 @@ def test_systems_without_a_query_have_no_cells_and_the_plain_one_stands_in_for_t
     assert "| q1 | 100 | 100 (1) | 12.5 (8) | 8.00 (8.00) | 50 (2) | 2.00 (2.00) |  |  |" in text
     assert "| q3 | 100 | 100 (1) | 12.5 (8) | 8.00 (8.00) |  |  |  |  |" in text
     assert "| summed | 4.00 (4.00) |" in text and "| elsewhere |  |" in text
+
+
+def test_all_queries_are_measured_in_the_last_tenth_of_their_streams() -> None:
+    schedule = schedule_of({"facts": 3_000_000, "dimension": 300_000})
+    sizes = [size for size, _ in schedule.pieces]
+    assert sizes == sorted(sizes, reverse=True) and sum(b * size for size, b in schedule.measured.items()) <= 330_000
+    assert schedule_of({"facts": 8_000_000}).measured == {
+        100_000: 3, 10_000: 24, 1_000: 120, 100: 400, 10: 2_000, 1: 20_000,
+    }  # fmt: skip
+
+
+def test_gains_are_those_over_the_better_peer_and_a_query_that_one_refuses_has_the_other() -> None:
+    times = {str(rows): (10.0, 8.0) for rows in all_queries_report.SIZES}
+    both = {"ms": 4.0, "version": ""}, {"ms": 2.0, "version": ""}
+    results = {
+        name: {
+            "query": name,
+            "scale": 1.0,
+            "load": 0.5,
+            "squallpy": {
+                "compiled": times,
+                "interpreted": dict.fromkeys(times, (40.0, 8.0)),
+                "compiled answer": "equal",
+                "interpreted answer": "equal",
+                "state": 5_000_000,
+            },
+            "duckdb": {"1000": both[0], "10000": both[0]},
+            "polars": {"1000": polars, "10000": polars},
+        }
+        for name, polars in (("q1", both[1]), ("ds3", {"refused": "SQLInterfaceError: no"}))
+    }
+    text = all_queries_report.text(results)
+    assert "| q1 | 0.1 (4.00) | 1 (4.00) | 10 (4.00) | 100 (4.00) | 1,000 (4.00) | 10,000 (4.00) | 5 | equal |" in text
+    assert "| q1 | 0.01 (0.008) | 4 | 2 | 200.0 (250.0) |" in text
+    assert "| ds3 | 0.01 (0.008) | 4 | SQLInterfaceError | 400.0 (500.0) |" in text
+    assert "| geometric mean |  |  |  | 282.8 (353.6) |" in text

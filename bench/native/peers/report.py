@@ -89,7 +89,7 @@ class Report:
         return self._ratios(query, rows, other) or self._ratios(query, rows, self.plain.get(other, ""))
 
     def _speeds(self) -> Iterator[str]:
-        yield _head("query", "batch", self.names[self._ours], *(c for o in self._others for c in (self.names[o], "×")))
+        yield head("query", "batch", self.names[self._ours], *(c for o in self._others for c in (self.names[o], "×")))
         for query, rows in product(self._queries, self._rows):
             cells = list[str]()
             for system in self.names:
@@ -98,32 +98,32 @@ class Report:
                 if system != self._ours:
                     ratios = self._ratios(query, rows, system)
                     cells.append("{:.2f} ({:.2f})".format(*ratios) if ratios else "")
-            yield _line(query, f"{rows:,}", *cells)
+            yield line_of(query, f"{rows:,}", *cells)
 
     def _means(self) -> Iterator[str]:
-        yield _head("geometric mean of ×", *(f"{rows:,}" for rows in self._rows))
+        yield head("geometric mean of ×", *(f"{rows:,}" for rows in self._rows))
         for other in self._others:
             cells = list[str]()
             for rows in self._rows:
                 found = [ratios for query in self._queries if (ratios := self._own_or_plain(query, rows, other))]
                 means = [geometric_mean(values) for values in zip(*found, strict=True)]
                 cells.append("{:.2f} ({:.2f})".format(*means) if means else "")
-            yield _line(self.names[other], *cells)
+            yield line_of(self.names[other], *cells)
 
     def _states(self) -> Iterator[str]:
-        yield _head("state, MB; answer", *self.names.values())
+        yield head("state, MB; answer", *self.names.values())
         for query in self._queries:
             cells = list[str]()
             for system in self.names:
                 runs = [run for rows in self._rows for run in self.runs.get((query, rows, system), [])]
                 answers = ", ".join(dict.fromkeys(run.answer for run in runs))
                 cells.append(f"{median(run.state for run in runs) / 1e6:,.0f}; {answers}" if runs else "")
-            yield _line(query, *cells)
+            yield line_of(query, *cells)
 
 
-def _head(first: str, *others: str) -> str:
-    return _line(first, *others) + f"|---|{'--:|' * len(others)}\n"
+def head(first: str, *others: str) -> str:
+    return line_of(first, *others) + f"|---|{'--:|' * len(others)}\n"
 
 
-def _line(*cells: str) -> str:
+def line_of(*cells: str) -> str:
     return f"| {' | '.join(cells)} |\n"
