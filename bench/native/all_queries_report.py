@@ -67,7 +67,7 @@ def text(results: Mapping[str, Result]) -> str:
 def line(result: Result) -> str:
     """A result in a line, for a terminal."""
     ours = result["squallpy"]
-    took = ", ".join(f"{rows:,}: {figure(ours['compiled'][str(rows)][0])}" for rows in SIZES)
+    took = ", ".join(f"{int(rows):,}: {figure(mean)}" for rows, (mean, _) in ours["compiled"].items())
     gains = ", ".join(f"{rows:,}: {found[0]:.1f} ×" for rows in (1_000, 10_000) if (found := gain(result, rows)))
     return f"{result['query']}: {took} µs; {gains}; {ours['compiled answer']}; load {result['load']:.1f}"
 
@@ -75,7 +75,8 @@ def line(result: Result) -> str:
 def quicker(result: Result, rows: int) -> float | None:
     """By how much compiled triggers are quicker than interpreted ones."""
     ours, size = result["squallpy"], str(rows)
-    return ours["interpreted"][size][0] / ours["compiled"][size][0] if "interpreted" in ours else None
+    interpreted = ours.get("interpreted", {}).get(size)
+    return interpreted[0] / ours["compiled"][size][0] if interpreted else None
 
 
 def gain(result: Result, rows: int) -> tuple[float, float] | None:
@@ -90,8 +91,8 @@ def speeds(results: Mapping[str, Result]) -> Iterator[str]:
     for name, result in results.items():
         ours, cells = result["squallpy"], list[str]()
         for rows in SIZES:
-            times, ratio = ours["compiled"][str(rows)], quicker(result, rows)
-            cells.append(figure(rows / times[0]) + (f" ({ratio:.2f})" if ratio else ""))
+            times, ratio = ours["compiled"].get(str(rows)), quicker(result, rows)
+            cells.append((figure(rows / times[0]) if times else "") + (f" ({ratio:.2f})" if ratio else ""))
         answers = {ours[key] for key in ours if key.endswith("answer")}
         yield line_of(name, *cells, f"{ours['state'] / 1e6:,.0f}", ", ".join(sorted(answers)))
     cells = [f"{geometric_mean(all_of):.2f}" if (all_of := _found(results, rows)) else "" for rows in SIZES]
@@ -130,7 +131,9 @@ def published(results: Mapping[str, Result]) -> Iterator[str]:
     yield head("query", "", *(f"{rows:,}" for rows in SIZES))
     for name, result in results.items():
         ours = result["squallpy"]["compiled"]
-        yield line_of(name, "squallpy", *(f"{rows / ours[str(rows)][0] * 1e6:,.0f}" for rows in SIZES))
+        yield line_of(
+            name, "squallpy", *(f"{int(rows) / mean * 1e6:,.0f}" for rows, (mean, _) in reversed(ours.items()))
+        )
         row = paper.get(name, {})
         yield line_of("", "DBToaster", *(f"{int(n):,}" if (n := row.get(f"dbtoaster_{r}")) else "" for r in SIZES))
         if name in TPCHLIKE:

@@ -137,7 +137,7 @@ class Settings:
         name="fivm.sums",
     )
     compile: str = setting(
-        "off",
+        "background",
         "compile triggers to machine code, which is kept on disk: off, wait (before the first batch), background "
         "(beside the batches, once these have taken a second), or shadow (wait, and in one process without a "
         "checkpoint some batches are interpreted, too, and compared); squall explain code prints it, and the reasons "

@@ -53,10 +53,13 @@ if TYPE_CHECKING:
 
 
 class MemoryEngine:
-    """Base of the engines: the compiled script, its rows in memory, and the batches so far."""
+    """Base of the engines: the compiled script, its rows in memory, and the batches so far.
+
+    Triggers are interpreted unless a test says otherwise: what the disk has compiled is not for chance to use.
+    """
 
     def __init__(self, partitions: int = 1, **settings: bool | str) -> None:
-        self._partitions, self._settings = partitions, Settings(**settings)  # type: ignore[arg-type]
+        self._partitions, self._settings = partitions, Settings(**{"compile": "off"} | settings)  # type: ignore[arg-type]
 
     def open_session(self, path: Path, settings: Settings) -> Session:
         """Open a session of the script; a test may put another one in its place."""

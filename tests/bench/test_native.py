@@ -74,6 +74,8 @@ def test_all_queries_are_measured_in_the_last_tenth_of_their_streams() -> None:
     assert schedule_of({"facts": 8_000_000}).measured == {
         100_000: 3, 10_000: 24, 1_000: 120, 100: 400, 10: 2_000, 1: 20_000,
     }  # fmt: skip
+    small = schedule_of({"facts": 80_000})
+    assert max(small.measured) == 10_000 and small.bounds(small.batches - 1)[1] == {"facts": 80_000}
 
 
 def test_gains_are_those_over_the_better_peer_and_a_query_that_one_refuses_has_the_other() -> None:

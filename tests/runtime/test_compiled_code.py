@@ -639,11 +639,15 @@ def fault_a_folder_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pyt
     code_cache.code_folder.cache_clear()
 
 
-def fault_a_compiler_that_fails_leaves_the_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(text: str) -> None:
+@pytest.mark.parametrize("step", ["print_plan", "load_cached", "load_code"])
+def fault_a_compiler_that_fails_leaves_the_kernels(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(given: object) -> None:
         raise MemoryError("no room for the compiler")
 
-    monkeypatch.setattr(functions, "load_code", fail)
-    engine = VolatileEngine(compile="wait")
+    monkeypatch.setattr(functions, step, fail)
+    engine = VolatileEngine(compile="background" if step == "load_cached" else "wait")
     engine.start(SCRIPT, tmp_path, {})
     assert len(engine.push(rows(Random(0), 20)))
+    assert [each.message for each in caplog.records] == ["not compiled"]

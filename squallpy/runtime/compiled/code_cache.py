@@ -123,4 +123,5 @@ def _load_alone(path: Path) -> None:
 
 
 if __name__ == "__main__":  # as `background` starts it
+    os.nice(10)  # batches go first
     _load_alone(Path(sys.argv[1]))

@@ -300,10 +300,10 @@ def compile_plan(plan: Plan, mode: str) -> CompiledPlan | PlanCode | None:
     """
     if mode == "off":
         return None
-    code = print_plan(plan)
-    if not code.groups and not code.runs:
-        return None
     try:
+        code = print_plan(plan)
+        if not code.groups and not code.runs:
+            return None
         module = load_cached(code.text) if mode == "background" else load_code(code.text)
         return CompiledPlan(code, module, mode == "shadow") if module else code
     except Exception as error:  # NB: whatever the compiler's reason, the kernels go on without it
