@@ -14,7 +14,7 @@ from squallpy.logical.nodes import Node, Query
 from squallpy.optimizer import pipeline
 from squallpy.optimizer.pass_manager import Observer
 from squallpy.physical.distribute.placement_search import BATCH, compare_placements
-from squallpy.physical.explain_partitioning import join_lines
+from squallpy.physical.explain_partitioning import fixpoint_lines, join_lines
 from squallpy.physical.explain_text import plan_text, stages_text, triggers_text
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.explain_text import lowered_text, program_text
@@ -79,7 +79,7 @@ def why_text(compiler: Compiler, queries: Sequence[Query], partitions: int, size
         costs = sorted(compare_placements(compiled.program, known, partitions).items(), key=lambda each: each[1])
         lines += ["", f"PLACEMENTS, by the cost of a batch of {BATCH:,} tuples, in rows sent"]
         lines += [f"  {'impossible' if cost == inf else f'{cost:10,.0f}'}  {name}" for name, cost in costs]
-        lines += join_lines(plan)
+        lines += join_lines(plan) + (fixpoint_lines(plan) if not plan.places else [])
     return "\n".join(lines) + "\n"
 
 

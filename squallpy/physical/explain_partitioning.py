@@ -4,6 +4,7 @@ M_ORDERS(o_orderkey, o_custkey) by o_orderkey
 SEND ΔORDERS(o_orderkey, o_custkey) by o_orderkey as ΔORDERS.1
 JOIN M_R, M_S on the grid: no equality compares them
 JOIN M_ORDERS by o_orderkey, an equality: pre-aggregated deltas have few records per key
+FIXPOINT N1 by x, which all rules copy: F_N1 is at every partition
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from squallpy.physical.distribute.heavy_key_placement import HEAVY_FRACTION
 from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS
 from squallpy.physical.joins.joiner_groups import square_grids
 from squallpy.physical.plan import HYPERCUBE, CubePlan, Lookup, Plan, PoolPlan, Send, Update
+from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.program.variable_names import Names
 
 _ON_GRID = (ROWS.value, COLUMNS.value)
@@ -64,7 +66,26 @@ def join_lines(plan: Plan) -> list[str]:
     for pool in plan.pools:
         if plan.places and (bound := _list_bound_keys(plan, pool)):
             found.setdefault(_reason_of(plan, pool, bound), []).append(pool.name)
-    return [*(f"JOIN {', '.join(names)} {how}" for how, names in found.items()), *_grids(plan)]
+    joins = (f"JOIN {', '.join(names)} {how}" for how, names in found.items())
+    return [*joins, *(fixpoint_lines(plan) if plan.places else ()), *_grids(plan)]
+
+
+def fixpoint_lines(plan: Plan) -> list[str]:
+    """Write a line for each fixpoint: how partitions divide its rows, or why they do not."""
+    places, lines = dict(plan.places), list[str]()
+    for feed in plan.feeds:
+        if feed.auxiliary is None or not isinstance(kind := feed.auxiliary.kind, Fixpoint):
+            continue
+        name, view = feed.relation.name.upper(), feed.auxiliary.source.name
+        if feed.relation.name in plan.split_relations:
+            columns = [kind.columns_of(at) for at in range(len(kind.tables))]
+            by = dict.fromkeys(c[at].name for c, of in zip(columns, kind.copied_columns, strict=True) for at in of)
+            how = f"by {', '.join(by)}, which all rules copy: {view} is at every partition"
+        else:
+            where = "at every partition" if places.get(view) == EVERYWHERE.value else "in one partition"
+            how = f"{where}: {kind.why_whole or f'copies of {view} cost more'}"
+        lines.append(f"FIXPOINT {name} {how}")
+    return lines
 
 
 def component_lines(plan: Plan) -> list[str]:

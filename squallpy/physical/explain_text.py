@@ -72,7 +72,8 @@ def _stage_lines(plan: Plan, stage: Stage, origins: Mapping[str, str]) -> list[s
     for step in stage.steps:
         match step:
             case Derive(relation):
-                lines.append(f"  Δ{relation.upper()} from {origins[relation]}")
+                where = ", each partition its part" if step.is_split else ""
+                lines.append(f"  Δ{relation.upper()} from {origins[relation]}{where}")
             case Update():
                 lines.append(f"  {update_text(step)}")
     lines += [f"  KEEP {name}" for name in stage.keeps]

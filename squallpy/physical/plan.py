@@ -124,11 +124,16 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Derive:
-    """The deltas of an auxiliary relation, from the groups of its view that the batch touched; `is_alone`: on one
-    partition."""
+    """The deltas of an auxiliary relation, from the groups of its view that the batch touched.
+
+    Args:
+        is_alone: On one partition.
+        is_split: Every partition has the view, and makes those rows whose hash of the kind's `split_fields` is its own.
+    """
 
     relation: str
     is_alone: bool = False
+    is_split: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +337,12 @@ class Plan:
         """The pools of the driver's stage."""
         steps = self.driver.steps if self.driver else ()
         return frozenset(s.target for s in steps if isinstance(s, Update)) & {pool.name for pool in self.pools}
+
+    @property
+    def split_relations(self) -> frozenset[str]:
+        """The auxiliary relations whose rows partitions divide among them, each with a copy of the source view."""
+        steps = (step for stage in self.stages for step in stage.steps)
+        return frozenset(step.relation for step in steps if isinstance(step, Derive) and step.is_split)
 
     @property
     def joins(self) -> dict[int, str]:

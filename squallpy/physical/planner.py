@@ -392,7 +392,7 @@ class _PlanBuilder:
     def step(self, step: DistributedStep) -> Update | Derive:
         """Compile a statement, or the derivation of an auxiliary relation."""
         if isinstance(step, Derivation):
-            return Derive(step.relation, step.is_alone)
+            return Derive(step.relation, step.is_alone, step.is_split)
         assert isinstance(step, Compute)
         return replace(self.update(step.statement), keep=step.keep, partitions=step.workers)
 

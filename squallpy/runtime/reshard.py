@@ -19,7 +19,9 @@ from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.location_tags import EVERYWHERE
 from squallpy.physical.plan import Plan, Send
+from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.program.view_identity import Held
+from squallpy.runtime.auxiliary.fixpoint_leaves import LEAF
 from squallpy.runtime.auxiliary.maintainer import FIRST_BATCH_LAYOUT, begin
 from squallpy.runtime.auxiliary.maintainer_registry import auxiliary_layouts
 from squallpy.runtime.batch.micro_batch import Node, Publisher
@@ -115,8 +117,15 @@ class Homes:
                 if of_groups and send.keys is not None:
                     send = Send("", "", tuple(map(aux.group.index, send.keys)), partitions=send.partitions)
                 found |= dict.fromkeys(of_groups, (aux.grouped, send))
-                own = [name for name in kept if name.startswith(f"{Role.FIXPOINT.value} {feed.relation.name} ")]
+                prefix, kind = f"{Role.FIXPOINT.value} {feed.relation.name} ", aux.kind
+                own = [name for name in kept if name.startswith(prefix)]
                 found |= dict.fromkeys(own, ((), found[aux.source.name][1]))  # NB: on one partition, or on all
+                if isinstance(kind, Fixpoint) and feed.relation.name in plan.split_relations:
+                    found |= {
+                        name: (kind.columns_of(int(table)), Send("", "", kind.copied_columns[int(table)]))
+                        for name in own
+                        if (table := name.removeprefix(prefix).split()[0]) != LEAF
+                    }
         for latest in latest_rows(plan).values():
             found[latest.name] = latest.keys, Send("", "", tuple(range(len(latest.keys))))
         times = [layout.name for layout in clock_layouts(plan)]

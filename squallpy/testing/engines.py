@@ -58,7 +58,7 @@ class MemoryEngine:
     Triggers are interpreted unless a test says otherwise: what the disk has compiled is not for chance to use.
     """
 
-    def __init__(self, partitions: int = 1, **settings: bool | str) -> None:
+    def __init__(self, partitions: int = 1, **settings: int | str) -> None:
         self._partitions, self._settings = partitions, Settings(**{"compile": "off"} | settings)  # type: ignore[arg-type]
 
     def open_session(self, path: Path, settings: Settings) -> Session:

@@ -209,7 +209,8 @@ def _derivation(
     place = places[source]
     if not all(places[name] in (place, EVERYWHERE) for name in context):
         raise PlacementError("the other views that an auxiliary relation reads are placed elsewhere")
-    return Derivation(aux.relation.name, source, deltas, context, place == ())
+    is_split = place is EVERYWHERE and aux.split_fields is not None
+    return Derivation(aux.relation.name, source, deltas, context, place == (), is_split)
 
 
 def _are_whole(blocks: tuple[StatementBlock, ...]) -> bool:
@@ -281,6 +282,9 @@ def _placement_of_auxiliary(
     source = aux.materialised
     place = places[source.name]
     assert place not in (RANDOM, LOCAL), "the groups of an auxiliary relation have to be whole"
+    if place is EVERYWHERE and (split := aux.split_fields) is not None:
+        by_title = {title: keys.index(v) for title, v in fields if v in keys}
+        return tuple(by_title[title] for title in split) if split and by_title.keys() >= {*split} else RANDOM
     if isinstance(place, Mark):
         return place
     if isinstance(place, KeyHashing | CellPlacement):

@@ -261,10 +261,13 @@ class _CostModel:
     row_deltas: RowDeltas = field(init=False)
     distribution: Distribution = field(init=False)
     views: Mapping[str, View] = field(init=False)
+    fan_outs: Mapping[str, float] = field(init=False)
     memo: dict[tuple[Placement | None, ...], float] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "row_deltas", row_deltas(self.program))
+        auxiliary = self.program.auxiliary
+        object.__setattr__(self, "fan_outs", {aux.relation.name: aux.kind.fan_out for aux in auxiliary})
         object.__setattr__(self, "views", {view.name: view for view in self.program.views})
         object.__setattr__(self, "distribution", Distribution(self.program, rows=self.row_deltas))
 
@@ -327,8 +330,11 @@ class _CostModel:
                         alone = at is EVERYWHERE or at == Dist(())
                         part = parts.get(statement.refs[0].name, 1.0 if alone else 1 / self.partitions)
                         cost += WORK * given * part
-                    case Derivation(_, source, deltas):
-                        rows |= dict.fromkeys(deltas, touched.get(source, 0.0))
+                    case Derivation(relation, source, deltas):
+                        made = touched.get(source, 0.0) * self.fan_outs[relation]
+                        rows |= dict.fromkeys(deltas, made)
+                        if self.fan_outs[relation] > 1:
+                            cost += WORK * made * (1 / self.partitions if step.is_split else 1.0)
         return cost
 
     def _pairs_of(self, statement: Statement) -> float:

@@ -88,13 +88,19 @@ class Compute:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """The change of an auxiliary relation's rows, from the groups of its view that the batch touched."""
+    """The change of an auxiliary relation's rows, from the groups of its view that the batch touched.
+
+    Args:
+        is_alone: On one node.
+        is_split: Each node makes a part of the rows.
+    """
 
     relation: str
     source: str
     deltas: tuple[str, ...]
     context: tuple[str, ...] = ()
     is_alone: bool = False
+    is_split: bool = False
     reads: frozenset[str] = field(init=False, repr=False, compare=False)
     writes: frozenset[str] = field(init=False, repr=False, compare=False)
 

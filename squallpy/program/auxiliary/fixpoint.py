@@ -5,6 +5,7 @@ N1(x, y) := Fixpoint(F_N1(leaf, a, b): reach(x, y) ← EDGE(x, y); reach(x, y) �
 The source view holds all *leaves*: what the rules read that is not recursive, each under its number.
 """
 
+from collections.abc import Sequence
 from dataclasses import field
 
 from squallpy.base.errors import Span
@@ -55,6 +56,11 @@ class Rule:
     items: tuple[Expr, ...]
     sign: int = 1
 
+    @property
+    def is_recursive(self) -> bool:
+        """True if it reads a recursive table."""
+        return any(atom.is_recursive for atom in self.atoms)
+
 
 @dataclass(frozen=True, slots=True)
 class Fixpoint(AuxiliaryKind):
@@ -82,6 +88,15 @@ class Fixpoint(AuxiliaryKind):
         return False
 
     @property
+    def fan_out(self) -> float:
+        return 10.0  # NB: a guess, from one along a chain to hundreds in a closure
+
+    def split_fields(self, output: OutputSpec) -> tuple[str, ...] | None:
+        if not self.copied_columns:
+            return None
+        return () if len(self.tables) > 1 else tuple(output.items[at][0] for at in self.copied_columns[0])
+
+    @property
     def along(self) -> Columns:
         return (self.number, *(slot for leaf in self.leaves for slot in leaf.slots))
 
@@ -93,6 +108,53 @@ class Fixpoint(AuxiliaryKind):
 
     def cost(self, keys: Columns, output: OutputSpec) -> str:
         return SLICE
+
+    def columns_of(self, table: int) -> Columns:
+        """Return a column for each field of a table."""
+        fields = self.tables[table].relation.fields
+        return tuple(Column(-1 - at, f.name, f.type, f.nullable) for at, f in enumerate(fields))
+
+    @property
+    def copied_columns(self) -> tuple[tuple[int, ...], ...]:
+        """Positions, in each table, of columns that each recursive rule copies from its one recursive atom.
+
+        Rows of different values there never meet, whatever else rules do with them. Empty if there are none.
+
+        even(x, y) ← odd(x, z) ⋈ EDGE(z, y); odd(x, y) ← even(x, z) ⋈ EDGE(z, y)      →      ((0,), (0,))
+        """
+        steps = [(rule, atom) for rule in self.rules for atom in rule.atoms if atom.is_recursive]
+        if not steps or len({id(rule) for rule, _ in steps}) < len(steps):
+            return ()
+        starts = range(len(self.tables[0].relation.fields))
+        found = [places for start in starts if (places := self._follow_copies(start, steps))]
+        return tuple(zip(*found, strict=True))
+
+    @property
+    def why_whole(self) -> str:
+        """The reason why partitions cannot divide its rows; empty if they can."""
+        if self.copied_columns:
+            return ""
+        is_twice = any(sum(atom.is_recursive for atom in rule.atoms) > 1 for rule in self.rules)
+        return "a rule reads two of its rows" if is_twice else "no column is copied by all rules"
+
+    def _follow_copies(self, start: int, steps: Sequence[tuple[Rule, Atom]]) -> tuple[int, ...] | None:
+        """Find the column of each table that has the values of one of the first table; None if some rule has others."""
+        places = {0: start}
+        for _ in self.tables:
+            for rule, atom in steps:
+                if rule.table not in places and atom.place in places:
+                    copied = atom.columns[places[atom.place]]
+                    places |= {rule.table: rule.items.index(copied)} if copied in rule.items else {}
+                elif rule.table in places and atom.place not in places:
+                    item = rule.items[places[rule.table]]
+                    places |= {atom.place: atom.columns.index(item)} if item in atom.columns else {}
+        is_copied = len(places) == len(self.tables) and all(
+            rule.items[places[rule.table]] == atom.columns[places[atom.place]] for rule, atom in steps
+        )
+        values = ((at, table.value) for at, table in enumerate(self.tables))
+        if not is_copied or any(places[at] == value for at, value in values):
+            return None
+        return tuple(places[at] for at in range(len(self.tables)))
 
     @property
     def stable_columns(self) -> tuple[int, ...]:
@@ -132,7 +194,7 @@ class Fixpoint(AuxiliaryKind):
         return f"Δ{name} := differences by iteration of Fixpoint({source.name} + Δ{source.name})"
 
     def origin_text(self, source: str) -> str:
-        return f"the fixpoint over {source}, on one partition"
+        return f"the fixpoint over {source}"
 
     def _rule_text(self, rule: Rule) -> str:
         """Write a rule with one variable for columns that are equal: reach(x, y) ← reach(x, z) ⋈ EDGE(z, y)"""

@@ -95,6 +95,18 @@ class AuxiliaryKind(ABC):
         return True
 
     @property
+    def fan_out(self) -> float:
+        """Rows that come or go for each that does in the view, as the placement of views assumes."""
+        return 1.0
+
+    def split_fields(self, output: OutputSpec) -> tuple[str, ...] | None:
+        """Return the fields by whose hash partitions that have copies of the view divide its rows among them.
+
+        None if each of them has to make all rows; () if they divide them, but no fields tell how.
+        """
+        return None
+
+    @property
     def relies_on_primary_key(self) -> bool:
         """True if a value of the view stands for the one row that has it by a PRIMARY KEY, which is then checked."""
         return False

@@ -75,6 +75,11 @@ class AuxiliaryRelation:
         """True if its rows cannot be spread by any field."""
         return not (self.kind.is_divisible and self.kind.has_groups and self.output.items)
 
+    @property
+    def split_fields(self) -> tuple[str, ...] | None:
+        """The fields by whose hash partitions with copies of its view divide its rows; None if each makes all."""
+        return self.kind.split_fields(self.output)
+
     def keeps_groups_whole(self, position: int) -> bool:
         """True if each partition has whole groups where its source view is spread by the key at `position`."""
         key = self.materialised.variables[position]

@@ -24,7 +24,7 @@ from squallpy.logical.expressions import Column
 from squallpy.logical.recursion import Growth
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.fixpoint import Fixpoint
-from squallpy.runtime.auxiliary.fixpoint_leaves import FixpointLeaves
+from squallpy.runtime.auxiliary.fixpoint_leaves import FixpointLeaves, Own
 from squallpy.runtime.auxiliary.fixpoint_rules import RelationId, Rows, RuleEvaluators, Stored, delta_plans, slices_of
 from squallpy.runtime.auxiliary.fixpoint_tables import TableState, add_up, split_by_iteration, table_state
 from squallpy.runtime.auxiliary.maintainer import Maintainer, RowDeltas, TouchedGroups
@@ -50,8 +50,7 @@ class _Layout:
         self.plans = delta_plans(kind.rules)
         self.tables = list[TableState]()
         for at, table in enumerate(kind.tables):
-            fields = table.relation.fields
-            columns = tuple(Column(-1 - i, f.name, f.type, f.nullable) for i, f in enumerate(fields))
+            columns = kind.columns_of(at)
             key = len(columns) if table.growth is Growth.UNION else None
             slices = slices_of(self.plans, (True, at), key)
             self.tables.append(table_state(table, f"{name} {at}", columns, slices))
@@ -65,8 +64,10 @@ class _Layout:
 class FixpointMaintainer(Maintainer):
     """A maintainer of the rows of recursive tables."""
 
-    def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
+    def __init__(self, feed: Feed, aux: AuxiliaryPlan, own: Own | None = None) -> None:
+        """Open the maintainer of all rows, or of those that are a partition's `own`."""
         assert isinstance(aux.kind, Fixpoint)
+        self._own = own
         kind, self._kind, self._layout = aux.kind, aux.kind, _Layout(feed.relation.name, aux, aux.kind)
         self._rules = RuleEvaluators(self._layout.plans, [table.columns for table in self._layout.tables])
         self._is_tagged = len(kind.tables) > 1
@@ -120,6 +121,11 @@ class FixpointMaintainer(Maintainer):
     ) -> None:
         """Derive by all rules what changed rows, which are stored, add to later iterations and take from them."""
         for rule, keys, iterations, times in self._rules.derive(relation, rows, stored, store.dictionary):
+            if self._own and not rule.is_recursive:
+                mine = self._own(rule.table, keys, store.dictionary)
+                keys, iterations, times = keys[mine], iterations[mine], times[mine]
+                if not len(mine):
+                    continue
             for iteration, some, often in split_by_iteration(keys, iterations, times):
                 agenda[iteration].append((rule.table, some, often))
 

@@ -16,7 +16,7 @@ from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.fixpoint import Atom, Fixpoint, Rule
 from squallpy.runtime.auxiliary.fixpoint import endless
-from squallpy.runtime.auxiliary.fixpoint_leaves import FixpointLeaves
+from squallpy.runtime.auxiliary.fixpoint_leaves import FixpointLeaves, Own
 from squallpy.runtime.auxiliary.fixpoint_rules import RelationId, Rows, RuleEvaluators, Stored, delta_plans, slices_of
 from squallpy.runtime.auxiliary.fixpoint_tables import add_up
 from squallpy.runtime.auxiliary.maintainer import COUNT, Maintainer, RowDeltas, TouchedGroups
@@ -36,13 +36,12 @@ class _Layout:
     """The leaves, the nodes and the table of a fixpoint, with their pools."""
 
     def __init__(self, name: str, aux: AuxiliaryPlan, kind: Fixpoint) -> None:
-        fields = kind.tables[0].relation.fields
-        self.columns = tuple(Column(-1 - i, f.name, f.type, f.nullable) for i, f in enumerate(fields))
+        self.columns = kind.columns_of(0)
         self.group = kind.stable_columns
-        self.rest = tuple(at for at in range(len(fields)) if at not in self.group)
+        self.rest = tuple(at for at in range(len(self.columns)) if at not in self.group)
         own = tuple(self.columns[at] for at in self.rest)
-        of_nodes = delta_plans([self._step(rule) for rule in kind.rules if any(a.is_recursive for a in rule.atoms)])
-        of_leaves = delta_plans([rule for rule in kind.rules if not any(a.is_recursive for a in rule.atoms)])
+        of_nodes = delta_plans([self._step(rule) for rule in kind.rules if rule.is_recursive])
+        of_leaves = delta_plans([rule for rule in kind.rules if not rule.is_recursive])
         self.steps = RuleEvaluators(of_nodes, [(*own, *own)])
         self.sources = RuleEvaluators(of_leaves, [self.columns])
         self.leaves = FixpointLeaves(name, aux, kind, is_set=True)
@@ -74,8 +73,10 @@ class _Layout:
 class GroupedFixpointMaintainer(Maintainer):
     """A maintainer of the rows of a recursive table with stable columns."""
 
-    def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
+    def __init__(self, feed: Feed, aux: AuxiliaryPlan, own: Own | None = None) -> None:
+        """Open the maintainer of all groups, or of those that are a partition's `own`."""
         assert isinstance(aux.kind, Fixpoint)
+        self._own = own
         self._kind, self._layout = aux.kind, _Layout(feed.relation.name, aux, aux.kind)
         columns = self._layout.columns
         self._titles = {
@@ -104,6 +105,9 @@ class GroupedFixpointMaintainer(Maintainer):
         changed, given = self._add_steps(rows, steps), _NO_ROWS
         if sources:
             found, often = add_up(sources)
+            if self._own:
+                mine = self._own(0, found, names)
+                found, often = np.ascontiguousarray(found[mine]), often[mine]
             given = np.column_stack([*rows.intern(found), often])
         self._learn(rows, rows.unknown_of(np.concatenate([changed[:, 1], given[:, 1]])), stored, names)
         try:

@@ -3,7 +3,7 @@
 All of them are terms of one view, whose groups have the number of their leaf.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -11,9 +11,15 @@ from squallpy.physical.plan import AuxiliaryPlan
 from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.runtime.auxiliary.fixpoint_rules import DeltaPlan, RelationId, Rows, Stored, slices_of
 from squallpy.runtime.auxiliary.maintainer import COUNT, TouchedGroups
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.messages.deltas import numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
+
+LEAF = "leaf"  # before the number of a leaf in the name of its pool; other pools have the number of a table there
+Own = Callable[[int, Words, Dictionary], Words]
+"""Function that lists which rows of a recursive table, given by its place, this partition derives of all that do."""
 
 
 class FixpointLeaves:
@@ -25,7 +31,7 @@ class FixpointLeaves:
     """
 
     def __init__(self, name: str, aux: AuxiliaryPlan, kind: Fixpoint, is_set: bool) -> None:
-        self._names = [PoolName(f"{name} leaf {at}", Role.FIXPOINT) for at in range(len(kind.leaves))]
+        self._names = [PoolName(f"{name} {LEAF} {at}", Role.FIXPOINT) for at in range(len(kind.leaves))]
         self._columns = [leaf.slots for leaf in kind.leaves]
         self._source, self._count = aux.source.name, aux.source.payload.offsets[aux.output.count]
         keys = aux.source.keys

@@ -16,6 +16,7 @@ from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.runtime.auxiliary.adjacent_pairs import PairMaintainer
 from squallpy.runtime.auxiliary.fixpoint import FixpointMaintainer
 from squallpy.runtime.auxiliary.fixpoint_groups import GroupedFixpointMaintainer
+from squallpy.runtime.auxiliary.fixpoint_leaves import Own
 from squallpy.runtime.auxiliary.groups import GroupMaintainer
 from squallpy.runtime.auxiliary.maintainer import FIRST_BATCH_LAYOUT, Maintainer
 from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
@@ -58,9 +59,13 @@ def _chosen_maintainer(kind: Kind) -> type[Maintainer]:
     return maintainer_of(kind)
 
 
-def open_maintainer(feed: Feed, aux: AuxiliaryPlan) -> Maintainer:
-    """Return the maintainer of the rows of an auxiliary relation."""
-    return _chosen_maintainer(aux.kind)(feed, aux)
+def open_maintainer(feed: Feed, aux: AuxiliaryPlan, own: Own | None = None) -> Maintainer:
+    """Return the maintainer of the rows of an auxiliary relation, or of a partition's `own` rows of a fixpoint."""
+    chosen = _chosen_maintainer(aux.kind)
+    if own is None:
+        return chosen(feed, aux)
+    assert issubclass(chosen, FixpointMaintainer | GroupedFixpointMaintainer)
+    return chosen(feed, aux, own)
 
 
 def auxiliary_layouts(plan: Plan, *, on_driver: bool = False) -> tuple[PoolLayout, ...]:

@@ -13,6 +13,9 @@ from squallpy.codegen.statement_code import touched_name
 from squallpy.physical.distribute.location_tags import EVERYWHERE
 from squallpy.physical.joins.joiner_groups import Homes
 from squallpy.physical.plan import Derive, Lookup, Plan, Stage, Update
+from squallpy.program.auxiliary.fixpoint import Fixpoint
+from squallpy.program.auxiliary.kind import AuxiliaryKind
+from squallpy.runtime.auxiliary.fixpoint_leaves import Own
 from squallpy.runtime.auxiliary.groups import RowsOf
 from squallpy.runtime.auxiliary.maintainer import TouchTracker, begin
 from squallpy.runtime.auxiliary.maintainer_registry import auxiliary_layouts, open_maintainer
@@ -137,12 +140,16 @@ class StageExecutor:
         }
         self._results = [result.name for result in plan.results]
         self._scratch |= {result.name: Pool(len(result.keys), result.payload) for result in plan.results}
-        derived = {step.relation for step in stage.steps if isinstance(step, Derive)}
+        derived = {step.relation: step for step in stage.steps if isinstance(step, Derive)}
         own = {f.relation.name: (f, f.auxiliary) for f in plan.feeds if f.auxiliary and f.relation.name in derived}
-        self._maintainers = {name: open_maintainer(feed, aux) for name, (feed, aux) in own.items()}
+        self._maintainers = {
+            name: open_maintainer(feed, aux, self._own_rows(aux.kind) if derived[name].is_split else None)
+            for name, (feed, aux) in own.items()
+        }
         self._sources = {name: aux.source.name for name, (_, aux) in own.items()}
         looked = {step.row.relation for u in updates for step in u.steps if isinstance(step, Lookup) and step.row}
-        seen = {f.relation.name: f.auxiliary for f in plan.feeds if f.auxiliary and f.relation.name in looked | derived}
+        named = looked | derived.keys()
+        seen = {f.relation.name: f.auxiliary for f in plan.feeds if f.auxiliary and f.relation.name in named}
         self._copied = {name for name, place in plan.places if place == EVERYWHERE.value}
         self._everywhere = {name for name, source in self._sources.items() if source in self._copied}
         self._touched = {n.source.name: TouchTracker(n.source) for n in seen.values() if n.kind.has_groups}
@@ -310,6 +317,17 @@ class StageExecutor:
 
         def mine(keys: Words) -> Words:
             targets = partitions_of(keys, columns, by, partitions, names)
+            return np.flatnonzero(targets == self._partition)
+
+        return mine
+
+    def _own_rows(self, kind: AuxiliaryKind) -> Own:
+        """Make the filter of rows of a fixpoint that this partition derives."""
+        assert isinstance(kind, Fixpoint)
+        columns, by = [kind.columns_of(at) for at in range(len(kind.tables))], kind.copied_columns
+
+        def mine(table: int, rows: Words, names: Dictionary) -> Words:
+            targets = partitions_of(rows, columns[table], by[table], self._plan.partitions, names)
             return np.flatnonzero(targets == self._partition)
 
         return mine

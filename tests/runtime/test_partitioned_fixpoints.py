@@ -1,0 +1,164 @@
+"""Fixpoints whose rows partitions divide among them by columns that all rules copy, beside DuckDB."""
+
+from pathlib import Path
+
+import pytest
+
+from squallpy.base.errors import SquallError
+from squallpy.compiler import CompiledQuery
+from squallpy.program.auxiliary.fixpoint import Fixpoint
+from squallpy.session import Session
+from squallpy.testing.compare_rows import difference, rows_of
+from squallpy.testing.engines import KilledEngine, LocalEngine, MemoryEngine, MovedEngine, PartitionedEngine
+from squallpy.testing.oracle import Oracle
+from tests.marks import long
+from tests.runtime.test_fixpoint_groups import QUERIES as GROUPED
+from tests.runtime.test_fixpoint_groups import STREAMS, batches
+
+RIGHT = f"WITH RECURSIVE r (x, y) AS ({GROUPED['right']})"
+QUERIES = {
+    "groups": f"{RIGHT} SELECT * FROM r",
+    "compared": "WITH RECURSIVE r (a, b) AS (SELECT y, z FROM edge UNION"
+    " SELECT r.a, e.z FROM r JOIN edge e ON r.b = e.y AND r.a <> e.z) SELECT * FROM r",
+    "negation": "WITH RECURSIVE r (a, b) AS (SELECT y, z FROM edge UNION"
+    " SELECT r.a, e.z FROM r JOIN edge e ON r.b = e.y"
+    " WHERE NOT EXISTS (SELECT 1 FROM start s WHERE s.y = e.z)) SELECT * FROM r",
+    "several columns": "WITH RECURSIVE r (a, b, c) AS (SELECT s.x, e.y, e.z FROM start s JOIN edge e ON s.y = e.y"
+    " UNION SELECT r.a, r.b, e.z FROM r JOIN edge e ON r.c = e.y) SELECT a, c, COUNT(*) AS n FROM r GROUP BY a, c",
+    "times": "WITH RECURSIVE r (a, b, d) AS (SELECT x, y, 1 FROM start UNION ALL"
+    " SELECT r.a, e.z, r.d + 1 FROM r JOIN edge e ON r.b = e.y WHERE r.d < 4) SELECT * FROM r",
+    "least": "WITH RECURSIVE r (a, b, d) AS (SELECT a, b, MIN(d) FROM (SELECT y AS a, z AS b, 1 AS d FROM edge"
+    " UNION ALL SELECT r.a, e.z, r.d + 1 FROM r JOIN edge e ON r.b = e.y) q GROUP BY a, b) SELECT * FROM r",
+    "mutual": "WITH RECURSIVE even (x, y) AS (SELECT o.x, e.z FROM odd o JOIN edge e ON o.y = e.y),"
+    " odd (x, y) AS (SELECT y, z FROM edge UNION SELECT v.x, e.z FROM even v JOIN edge e ON v.y = e.y)"
+    " SELECT o.x, o.y, v.y AS z FROM odd o JOIN even v ON o.x = v.x",
+    "without it": f"{RIGHT} SELECT y, COUNT(*) AS n FROM r GROUP BY y",
+    "joined by it": f"{RIGHT} SELECT r.x, r.y, s.y AS z FROM r JOIN start s ON r.x = s.x",
+    "joined by another": f"{RIGHT} SELECT r.x, r.y, e.z FROM r JOIN edge e ON r.y = e.y",
+    "joined with itself": f"{RIGHT} SELECT a.x, b.x AS z, COUNT(*) AS n"
+    " FROM r a JOIN r b ON a.y = b.y GROUP BY a.x, b.x",
+    "extreme": f"{RIGHT} SELECT x, MAX(y) AS most, COUNT(*) AS n FROM r GROUP BY x",
+    "of another": f"WITH RECURSIVE r (x, y) AS ({GROUPED['right']}), q (x, y) AS (SELECT x, y FROM r"
+    " UNION SELECT q.x, e.y FROM q JOIN edge e ON q.y = e.z) SELECT * FROM q",
+}
+
+
+def fixpoints(compiled: CompiledQuery) -> list[Fixpoint]:
+    kinds = [feed.auxiliary.kind for feed in compiled.plan.feeds if feed.auxiliary]
+    return [kind for kind in kinds if isinstance(kind, Fixpoint)]
+
+
+def check(engines: list[MemoryEngine], query: str, seed: int, count: int, folder: Path) -> None:
+    """Run batches on all engines, with restarts; after each the rows are those of the oracle."""
+    for number, engine in enumerate(engines):
+        place = folder / str(number)
+        place.mkdir()
+        engine.start(f"{STREAMS} {query};", place, {})
+    oracle = Oracle(engines[0].relations, query)
+    for number, batch in enumerate(batches(seed, count, 8)):
+        for relation, rows in batch.items():
+            oracle.push(relation, rows)
+        expected = oracle.answer()
+        for engine in engines:
+            engine.push(batch)
+            assert not difference(rows_of(engine.result()), expected, False), (query, number)
+            if number % 4 == 2:
+                engine.restart()
+
+
+class SplitEngine(PartitionedEngine):
+    """A partitioned engine that insists on fixpoints that are divided."""
+
+    def _compile(self, session: Session) -> CompiledQuery:
+        compiled = super()._compile(session)
+        assert compiled.plan.split_relations
+        return compiled
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_oracle_partitions(name: str, tmp_path: Path) -> None:
+    check([SplitEngine(3), LocalEngine()], QUERIES[name], 1, 10, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["groups", "mutual", long("times"), long("least"), long("several columns")])
+def test_oracle_with_kills(name: str, tmp_path: Path) -> None:
+    check([KilledEngine(3, seed=3, kills=0.02)], QUERIES[name], 2, 8, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["groups", "mutual", "least", long("times"), long("negation"), long("extreme")])
+def test_oracle_on_other_partitions(name: str, tmp_path: Path) -> None:
+    """Rows go to the partitions that derive them, however many there are."""
+    engine = MovedEngine(3, seed=5, kills=0.02)
+    check([engine], QUERIES[name], 3, 12, tmp_path)
+    assert engine.moves
+
+
+@pytest.mark.parametrize(
+    ("query", "copied"),
+    [
+        (QUERIES["groups"], ((0,),)),
+        (QUERIES["compared"], ((0,),)),
+        (QUERIES["several columns"], ((0, 1),)),
+        (QUERIES["least"], ((0,),)),
+        (QUERIES["mutual"], ((0,), (0,))),
+        # of one table x, of the other y
+        (
+            "WITH RECURSIVE p (x, y) AS (SELECT e.z, q.a FROM q JOIN edge e ON q.b = e.y),"
+            " q (a, b) AS (SELECT y, z FROM edge UNION SELECT p.y, p.x FROM p) SELECT * FROM p",
+            ((1,), (0,)),
+        ),
+        # the columns change places in one of the rules
+        (
+            "WITH RECURSIVE p (x, y) AS (SELECT q.b, e.z FROM q JOIN edge e ON q.a = e.y),"
+            " q (a, b) AS (SELECT y, z FROM edge UNION SELECT p.x, e.z FROM p JOIN edge e ON p.y = e.y)"
+            " SELECT * FROM p",
+            (),
+        ),
+        # MIN compares rows of different values
+        (
+            "WITH RECURSIVE r (a, d) AS (SELECT a, MIN(d) FROM (SELECT y AS a, x AS d FROM start"
+            " UNION ALL SELECT e.z, r.d FROM r JOIN edge e ON r.a = e.y) q GROUP BY a) SELECT * FROM r",
+            (),
+        ),
+        # a rule reads two rows
+        (
+            "WITH RECURSIVE r (a, b) AS (SELECT y, z FROM edge UNION SELECT r.a, s.b FROM r JOIN r s ON r.b = s.a)"
+            " SELECT * FROM r",
+            (),
+        ),
+        # the same generation
+        (
+            "WITH RECURSIVE r (a, b) AS (SELECT e.z, f.z FROM edge e JOIN edge f ON e.y = f.y UNION"
+            " SELECT e.z, f.z FROM r JOIN edge e ON r.a = e.y JOIN edge f ON r.b = f.y) SELECT * FROM r",
+            (),
+        ),
+    ],
+)
+def test_copied_columns(query: str, copied: tuple[tuple[int, ...], ...], tmp_path: Path) -> None:
+    path = tmp_path / "q.sql"
+    path.write_text(f"{STREAMS} {query};")
+    session = Session(path)
+    compiled = session.compile(session.script.queries, 3, {})
+    assert [kind.copied_columns for kind in fixpoints(compiled)] == [copied]
+    assert bool(compiled.plan.split_relations) == bool(copied)
+
+
+def test_an_endless_recursion_ends_on_all_partitions(tmp_path: Path) -> None:
+    query = "WITH RECURSIVE r (a, d) AS (SELECT x, 1 FROM start UNION SELECT a, d + 1 FROM r) SELECT * FROM r"
+    (engine := SplitEngine(3, iterations=50)).start(f"{STREAMS} {query};", tmp_path, {})
+    with pytest.raises(SquallError, match='"r" still changes after 50 iterations'):
+        engine.push(batches(1, 1, 8)[0])
+
+
+def test_explain_tells_how_rows_are_divided_or_why_not(tmp_path: Path) -> None:
+    def lines(query: str) -> list[str]:
+        path = tmp_path / "q.sql"
+        path.write_text(f"{STREAMS} {query};")
+        return [line for line in Session(path).explain("why").splitlines() if line.startswith("FIXPOINT")]
+
+    assert lines(QUERIES["several columns"]) == [
+        "FIXPOINT N1 by a, b, which all rules copy: F_N1 is at every partition"
+    ]
+    assert lines(QUERIES["mutual"]) == ["FIXPOINT N1 by x, which all rules copy: F_N1 is at every partition"]
+    twice = "WITH RECURSIVE r (a, b) AS (SELECT y, z FROM edge UNION SELECT r.a, s.b FROM r JOIN r s ON r.b = s.a)"
+    assert lines(f"{twice} SELECT * FROM r") == ["FIXPOINT N1 in one partition: a rule reads two of its rows"]
