@@ -13,6 +13,7 @@ from bench.engines.squall_local import Local, open_sources, plan_of
 from bench.measure.batches import Watch
 from squallpy.base.settings import Settings
 from squallpy.runtime.checkpoint.state_folders import temporary_location
+from squallpy.runtime.compiled.functions import compile_plan, printed_code
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.result.result import BatchChanges
 from squallpy.runtime.sources.input import Input
@@ -22,7 +23,10 @@ MASTER = "local[2]"
 
 
 class Squall:
-    """Batches end when their printed changes are on the driver; everything of Spark's between them counts."""
+    """Batches end when their printed changes are on the driver; everything of Spark's between them counts.
+
+    Triggers are compiled before the first batch of the run that warms up; later ones find them on the disk.
+    """
 
     version = f"{Local.version} on Spark {pyspark.__version__}"
     facts: dict[str, Any] = {}  # noqa: RUF012
@@ -44,7 +48,8 @@ class Squall:
 
         with temporary_location(settings.local_dir, "bench", settings.snapshot_mb << 20) as place:
             plan = plan_of(stream, settings.partitions)
-            squall = SparkExecutor(plan, input, place, MASTER, settings.splits, with_changes=True)
+            code = printed_code(compile_plan(plan, "wait"))
+            squall = SparkExecutor(plan, input, place, MASTER, settings.splits, with_changes=True, code=code)
             squall.run(on_batch)
             return squall.final()[0] if last + 1 == stream.batches else None
 

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 
 from squallpy.base.errors import SquallError
 from squallpy.optimizer.plan import materialise_outer_joins
+from squallpy.runtime.compiled.functions import CompiledPlan, compile_plan
+from squallpy.runtime.local_executor import Printed
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
 from squallpy.testing.generators import Case, cases
 from squallpy.testing.step_tests import run_steps
@@ -46,12 +48,30 @@ class Nested(Weighed):
             super().start(script, checkpoint, tables)
 
 
+class Switched(VolatileEngine):
+    """Interprets two batches, and has compiled triggers from then on, as a run whose code is compiled beside it."""
+
+    _compiled_one: object = None
+
+    def _step(self) -> Printed:
+        if self._executor.next >= 2 and self._executor is not self._compiled_one:
+            self._compiled_one = self._executor
+            if isinstance(compiled := compile_plan(self._compiled.plan, "wait"), CompiledPlan):
+                self._executor._use(compiled)
+        return super()._step()
+
+
 ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "optimized": Weighed,
     "few products": Nested,
     "plain": partial(Weighed, optimizer=False),
     "durable": LocalEngine,
     "three partitions": partial(PartitionedEngine, 3),
+}
+COMPILED: dict[str, Callable[[], MemoryEngine]] = {
+    "whole batches": partial(VolatileEngine, compile="wait"),
+    "durable": partial(LocalEngine, compile="wait"),
+    "from the third batch on": Switched,
 }
 SIZES = st.sampled_from([None, 1, 7, 1000])  # of batches; None: as they were drawn
 UNSUPPORTED = "SQ3001"
@@ -64,6 +84,15 @@ LONG = ("durable", "three partitions")  # only by `make long`
 @given(case=cases(), size=SIZES)
 def oracle_random_queries(engine: str, case: Case, size: int | None) -> None:
     run(case.rebatch(size) if size else case, ENGINES[engine]())
+
+
+@pytest.mark.compiled
+@pytest.mark.xdist_group("random queries")
+@pytest.mark.parametrize("engine", COMPILED)
+@settings(max_examples=settings().max_examples * 4, suppress_health_check=[HealthCheck.too_slow])
+@given(case=cases(), size=SIZES)
+def oracle_random_queries_compiled(engine: str, case: Case, size: int | None) -> None:
+    run(case.rebatch(size) if size else case, COMPILED[engine]())
 
 
 @pytest.mark.spark
