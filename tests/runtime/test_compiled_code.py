@@ -568,6 +568,20 @@ def test_code_is_taken_from_the_disk(tmp_path: Path) -> None:
     assert load_code(ONE, tmp_path).one(5) == 6
 
 
+def test_modules_used_longest_ago_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code_cache, "MOST", 2)
+    texts = [ONE + f"# {number}\n" for number in range(3)]
+    for number, text in enumerate(texts[:2]):
+        load_code(text, tmp_path)
+        os.utime(code_cache.write_code(text, tmp_path), (number, number))
+    assert load_cached(texts[0], tmp_path)
+    load_code(texts[2], tmp_path)
+    stems = {path.stem for path in tmp_path.glob("triggers_*.py")}
+    assert stems == {code_cache.write_code(texts[number], tmp_path).stem for number in (0, 2)}
+    assert {path.name.partition(".")[0] for path in tmp_path.glob("__pycache__/*")} == stems
+    assert load_cached(texts[0], tmp_path) and load_cached(texts[2], tmp_path)
+
+
 @pytest.mark.parametrize("pattern", ["triggers_*.py", "__pycache__/*.nbi", "__pycache__/*.nbc"])
 def fault_damaged_code_is_made_anew(pattern: str, tmp_path: Path) -> None:
     load_code(ONE, tmp_path)

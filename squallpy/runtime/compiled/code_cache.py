@@ -2,7 +2,8 @@
 
 numba keeps what it compiles beside the source, with the processor and its own version; that the kernels which a module
 calls are as they were, `kernel_compiler` looks. So a folder of modules is all there is, of which processes may share
-each. It is this user's alone, for who can write there decides what runs here.
+each. It is this user's alone, for who can write there decides what runs here. Of more than a thousand modules, about a
+megabyte each, those that were used longest ago go.
 """
 
 import atexit
@@ -18,9 +19,12 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from shutil import rmtree
 from types import ModuleType
+from typing import Final
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.kernels.kernel_compiler import KERNELS, Kernel, NotCached
+
+MOST: Final = 1_000  # modules in a folder
 
 
 def load_code(text: str, folder: Path | None = None) -> ModuleType:
@@ -66,6 +70,8 @@ def _compiled(path: Path, only_cached: bool = False) -> ModuleType:
     module, functions = _module(path)
     for each in functions:
         each.load(only_cached)
+    with contextlib.suppress(OSError):
+        os.utime(path)  # it was used now
     return module
 
 
@@ -93,7 +99,18 @@ def write_code(text: str, folder: Path) -> Path:
         with open(file, "w", encoding="utf-8") as sink:
             sink.write(text)
         os.replace(name, path)
+        _remove_oldest(folder)
     return path
+
+
+def _remove_oldest(folder: Path) -> None:
+    """Remove the modules that were used longest ago, so that MOST are left."""
+    with contextlib.suppress(OSError):  # NB: another process may do the same
+        modules = sorted(folder.glob("triggers_*.py"), key=lambda path: path.stat().st_mtime_ns)
+        for path in modules[:-MOST]:
+            path.unlink()
+            path.with_suffix(".lock").unlink(missing_ok=True)
+            _forget(path)
 
 
 @cache
