@@ -4,7 +4,7 @@ M_ORDERS(o_orderkey, o_custkey) by o_orderkey
 SEND ΔORDERS(o_orderkey, o_custkey) by o_orderkey as ΔORDERS.1
 JOIN M_R, M_S on the grid: no equality compares them
 JOIN M_ORDERS by o_orderkey, an equality: pre-aggregated deltas have few records per key
-FIXPOINT N1 by x, which all rules copy: F_N1 is at every partition
+FIXPOINT N1 by x, which all rules copy: START likewise, EDGE at every partition
 """
 
 from collections.abc import Iterator
@@ -77,10 +77,15 @@ def fixpoint_lines(plan: Plan) -> list[str]:
         if feed.auxiliary is None or not isinstance(kind := feed.auxiliary.kind, Fixpoint):
             continue
         name, view = feed.relation.name.upper(), feed.auxiliary.source.name
-        if feed.relation.name in plan.split_relations:
+        if divided := plan.divisions.get(feed.relation.name):
             columns = [kind.columns_of(at) for at in range(len(kind.tables))]
-            by = dict.fromkeys(c[at].name for c, of in zip(columns, kind.copied_columns, strict=True) for at in of)
-            how = f"by {', '.join(by)}, which all rules copy: {view} is at every partition"
+            by = dict.fromkeys(c[at].name for c, of in zip(columns, divided.columns, strict=True) for at in of)
+            leaves = [(leaf.name, divided.keys_of(at)) for at, leaf in enumerate(kind.leaves)]
+            hashed = ", ".join(dict.fromkeys(name for name, keys in leaves if keys is not None))
+            copied = ", ".join(dict.fromkeys(name for name, keys in leaves if keys is None))
+            parts = [f"{hashed} likewise"] if hashed else []
+            parts += [f"{copied} at every partition"] if copied else []
+            how = f"by {', '.join(by)}, which all rules copy: {', '.join(parts)}"
         else:
             where = "at every partition" if places.get(view) == EVERYWHERE.value else "in one partition"
             how = f"{where}: {kind.why_whole or f'copies of {view} cost more'}"

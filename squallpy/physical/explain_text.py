@@ -72,7 +72,7 @@ def _stage_lines(plan: Plan, stage: Stage, origins: Mapping[str, str]) -> list[s
     for step in stage.steps:
         match step:
             case Derive(relation):
-                where = ", each partition its part" if step.is_split else ""
+                where = ", each partition its part" if step.divided else ""
                 lines.append(f"  Δ{relation.upper()} from {origins[relation]}{where}")
             case Update():
                 lines.append(f"  {update_text(step)}")

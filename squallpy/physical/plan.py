@@ -17,6 +17,7 @@ from squallpy.physical.joins.hypercube import Hypercube
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_controller import EPSILON
 from squallpy.physical.matrix.matrix_plan import MatrixPlan
+from squallpy.program.auxiliary.divided_rows import DividedRows
 from squallpy.program.auxiliary.relation import Kind
 from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.calculus import Lane
@@ -25,6 +26,7 @@ from squallpy.program.trigger_program import Program
 from squallpy.program.views import Row, View
 
 HYPERCUBE = "by cells of the hypercube"  # the placement of a pool
+DIVIDED = "everywhere, but for rows that only begin a recursion"  # likewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +130,12 @@ class Derive:
 
     Args:
         is_alone: On one partition.
-        is_split: Every partition has the view, and makes those rows whose hash of the kind's `split_fields` is its own.
+        divided: Every partition makes those rows whose hash is its own.
     """
 
     relation: str
     is_alone: bool = False
-    is_split: bool = False
+    divided: DividedRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,10 +341,10 @@ class Plan:
         return frozenset(s.target for s in steps if isinstance(s, Update)) & {pool.name for pool in self.pools}
 
     @property
-    def split_relations(self) -> frozenset[str]:
-        """The auxiliary relations whose rows partitions divide among them, each with a copy of the source view."""
+    def divisions(self) -> dict[str, DividedRows]:
+        """The divisions of auxiliary relations whose rows partitions make each a part of, by name."""
         steps = (step for stage in self.stages for step in stage.steps)
-        return frozenset(step.relation for step in steps if isinstance(step, Derive) and step.is_split)
+        return {step.relation: step.divided for step in steps if isinstance(step, Derive) and step.divided}
 
     @property
     def joins(self) -> dict[int, str]:

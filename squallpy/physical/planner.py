@@ -44,6 +44,7 @@ from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.joiner_groups import powers_of_two
 from squallpy.physical.joins.mapping import Mapping, Side
 from squallpy.physical.plan import (
+    DIVIDED,
     HYPERCUBE,
     AuxiliaryPlan,
     CubePlan,
@@ -59,6 +60,7 @@ from squallpy.physical.plan import (
     Update,
 )
 from squallpy.physical.unique_views import unique_views
+from squallpy.program.auxiliary.divided_rows import DividedRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import lifted
 from squallpy.program.trigger_program import Program, Statement
@@ -327,6 +329,8 @@ def _placement_value(place: Placement) -> tuple[int, ...] | str:
             return by
         case CellPlacement():
             return HYPERCUBE
+        case DividedRows():
+            return DIVIDED if place.hashed else EVERYWHERE.value
     return place
 
 
@@ -392,7 +396,7 @@ class _PlanBuilder:
     def step(self, step: DistributedStep) -> Update | Derive:
         """Compile a statement, or the derivation of an auxiliary relation."""
         if isinstance(step, Derivation):
-            return Derive(step.relation, step.is_alone, step.is_split)
+            return Derive(step.relation, step.is_alone, step.divided)
         assert isinstance(step, Compute)
         return replace(self.update(step.statement), keep=step.keep, partitions=step.workers)
 

@@ -8,7 +8,7 @@ from snapshots and journals as of the last committed batch, each record once alt
 copy, and is written as snapshots, with which the other plan's partitions begin. Takes time in proportion to the state.
 """
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,8 +18,10 @@ from squallpy.base.json_codec import to_json
 from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.location_tags import EVERYWHERE
-from squallpy.physical.plan import Plan, Send
+from squallpy.physical.plan import DIVIDED, Plan, Send
+from squallpy.program.auxiliary.divided_rows import DividedRows
 from squallpy.program.auxiliary.fixpoint import Fixpoint
+from squallpy.program.auxiliary.kind import Columns
 from squallpy.program.view_identity import Held
 from squallpy.runtime.auxiliary.fixpoint_leaves import LEAF
 from squallpy.runtime.auxiliary.maintainer import FIRST_BATCH_LAYOUT, begin
@@ -32,7 +34,7 @@ from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves, senders_to
 from squallpy.runtime.joiners.hand_off_store import HandOffStore
 from squallpy.runtime.joiners.joiner import Joiner
 from squallpy.runtime.joiners.migration_policy import MigrationPolicy, open_policy
-from squallpy.runtime.joiners.routing import spread
+from squallpy.runtime.joiners.routing import partitions_of, spread
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.matrix.driver_stage import PARTITION, add_cells
@@ -99,7 +101,7 @@ class Homes:
             all_keys, place = tuple(range(len(pool.keys))), places.get(pool.name, ())
             if line := lines.get(pool.name):
                 send = Send(pool.name, pool.name, all_keys, line.side, line.key)
-            elif place == EVERYWHERE.value:
+            elif place in (EVERYWHERE.value, DIVIDED):
                 send = _COPIES
             else:
                 by = place if isinstance(place, tuple) else all_keys
@@ -120,17 +122,21 @@ class Homes:
                 prefix, kind = f"{Role.FIXPOINT.value} {feed.relation.name} ", aux.kind
                 own = [name for name in kept if name.startswith(prefix)]
                 found |= dict.fromkeys(own, ((), found[aux.source.name][1]))  # NB: on one partition, or on all
-                if isinstance(kind, Fixpoint) and feed.relation.name in plan.split_relations:
-                    found |= {
-                        name: (kind.columns_of(int(table)), Send("", "", kind.copied_columns[int(table)]))
-                        for name in own
-                        if (table := name.removeprefix(prefix).split()[0]) != LEAF
-                    }
+                if divided := plan.divisions.get(feed.relation.name):
+                    assert isinstance(kind, Fixpoint)
+                    parts = ((name, name.removeprefix(prefix)) for name in own)
+                    found |= {name: _send_of_part(part, aux.source.keys, kind, divided) for name, part in parts}
         for latest in latest_rows(plan).values():
             found[latest.name] = latest.keys, Send("", "", tuple(range(len(latest.keys))))
         times = [layout.name for layout in clock_layouts(plan)]
         times += [PoolName(window, role) for window in plan.windows for role in (Role.BOUND, Role.END)]
         return found | dict.fromkeys(times, ((), _COPIES))
+
+    @cached_property
+    def _divided(self) -> Mapping[str, DividedRows]:
+        """The views of which partitions have some rows all, and others each its own."""
+        ways, named = self.plan.divisions, {feed.relation.name: feed.auxiliary for feed in self.plan.feeds}
+        return {aux.source.name: ways[name] for name, aux in named.items() if aux and name in ways}
 
     def parts(self, layout: PoolLayout, keys: Words, names: Dictionary) -> Iterator[tuple[int, Words]]:
         """Yield the partitions that keep some of these records of a pool, with the numbers of those."""
@@ -140,6 +146,14 @@ class Homes:
                 yield partition, np.flatnonzero(keys[:, 0] % self.plan.partitions == partition)
             return
         columns, send = self._sends[layout.name]
+        if divided := self._divided.get(layout.name):
+            own = np.full(len(keys), -1)
+            for leaf, by in divided.hashed:
+                some = np.flatnonzero(keys[:, divided.number] == leaf)
+                own[some] = partitions_of(keys[some], columns, by, self.plan.partitions, names)
+            for partition in range(self.plan.partitions):
+                yield partition, np.flatnonzero((own < 0) | (own == partition))
+            return
         numbered = Delta(layout.name, keys, rows[:, None])
         for partition, part in spread(numbered, columns, send, self.plan, self.batch_plan, names):
             yield partition, part.words[:, 0]
@@ -156,6 +170,15 @@ class Homes:
         for other, rows in self.parts(layout, keys, names):
             first[rows] = np.minimum(first[rows], other)
         return np.flatnonzero(first == partition)
+
+
+def _send_of_part(part: str, keys: Sequence[Column], kind: Fixpoint, divided: DividedRows) -> tuple[Columns, Send]:
+    """Find the columns of a pool of a fixpoint that is divided, and how its records are sent to their partitions."""
+    of, *number = part.split()
+    if of != LEAF:
+        return kind.columns_of(int(of)), Send("", "", divided.columns[int(of)])
+    slots, by = kind.leaves[int(number[0])].slots, divided.keys_of(int(number[0]))
+    return slots, _COPIES if by is None else Send("", "", tuple(slots.index(keys[position]) for position in by))
 
 
 @dataclass(frozen=True)

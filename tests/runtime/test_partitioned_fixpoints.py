@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from squallpy.base.errors import SquallError
+from squallpy.base.settings import Settings
 from squallpy.compiler import CompiledQuery
 from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.session import Session
@@ -18,6 +19,10 @@ from tests.runtime.test_fixpoint_groups import STREAMS, batches
 RIGHT = f"WITH RECURSIVE r (x, y) AS ({GROUPED['right']})"
 QUERIES = {
     "groups": f"{RIGHT} SELECT * FROM r",
+    "several starts": f"WITH RECURSIVE r (a, b) AS ({GROUPED['three rules']}) SELECT * FROM r",
+    "start on the way": f"WITH RECURSIVE r (a, b) AS ({GROUPED['two leaves']}) SELECT * FROM r",
+    "joined by one of two": "WITH RECURSIVE r (a, b, c) AS (SELECT x, y, y FROM start UNION"
+    " SELECT r.a, r.b, e.z FROM r JOIN edge e ON r.c = e.y) SELECT r.a, r.c, s.y AS z FROM r JOIN start s ON r.a = s.x",
     "compared": "WITH RECURSIVE r (a, b) AS (SELECT y, z FROM edge UNION"
     " SELECT r.a, e.z FROM r JOIN edge e ON r.b = e.y AND r.a <> e.z) SELECT * FROM r",
     "negation": "WITH RECURSIVE r (a, b) AS (SELECT y, z FROM edge UNION"
@@ -71,7 +76,7 @@ class SplitEngine(PartitionedEngine):
 
     def _compile(self, session: Session) -> CompiledQuery:
         compiled = super()._compile(session)
-        assert compiled.plan.split_relations
+        assert compiled.plan.divisions
         return compiled
 
 
@@ -80,12 +85,17 @@ def test_oracle_partitions(name: str, tmp_path: Path) -> None:
     check([SplitEngine(3), LocalEngine()], QUERIES[name], 1, 10, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["groups", "mutual", long("times"), long("least"), long("several columns")])
+@pytest.mark.parametrize(
+    "name", ["groups", "mutual", *map(long, ("times", "least", "several columns", "several starts"))]
+)
 def test_oracle_with_kills(name: str, tmp_path: Path) -> None:
     check([KilledEngine(3, seed=3, kills=0.02)], QUERIES[name], 2, 8, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["groups", "mutual", "least", long("times"), long("negation"), long("extreme")])
+@pytest.mark.parametrize(
+    "name",
+    ["groups", "mutual", "least", *map(long, ("times", "negation", "extreme", "several starts", "start on the way"))],
+)
 def test_oracle_on_other_partitions(name: str, tmp_path: Path) -> None:
     """Rows go to the partitions that derive them, however many there are."""
     engine = MovedEngine(3, seed=5, kills=0.02)
@@ -140,7 +150,7 @@ def test_copied_columns(query: str, copied: tuple[tuple[int, ...], ...], tmp_pat
     session = Session(path)
     compiled = session.compile(session.script.queries, 3, {})
     assert [kind.copied_columns for kind in fixpoints(compiled)] == [copied]
-    assert bool(compiled.plan.split_relations) == bool(copied)
+    assert bool(compiled.plan.divisions) == bool(copied)
 
 
 def test_an_endless_recursion_ends_on_all_partitions(tmp_path: Path) -> None:
@@ -156,9 +166,29 @@ def test_explain_tells_how_rows_are_divided_or_why_not(tmp_path: Path) -> None:
         path.write_text(f"{STREAMS} {query};")
         return [line for line in Session(path).explain("why").splitlines() if line.startswith("FIXPOINT")]
 
-    assert lines(QUERIES["several columns"]) == [
-        "FIXPOINT N1 by a, b, which all rules copy: F_N1 is at every partition"
-    ]
-    assert lines(QUERIES["mutual"]) == ["FIXPOINT N1 by x, which all rules copy: F_N1 is at every partition"]
+    def assert_division(name: str, how: str) -> None:
+        assert lines(QUERIES[name]) == [f"FIXPOINT N1 by {how}"]
+
+    # by the column that START and EDGE are joined by, so that this join takes no exchange
+    assert_division("several columns", "b, which all rules copy: START⋈EDGE likewise, EDGE at every partition")
+    assert_division("groups", "x, which all rules copy: START likewise, EDGE at every partition")
+    assert_division("start on the way", "a, which all rules copy: START, EDGE at every partition")
+    assert_division("joined by one of two", "a, which all rules copy: START likewise, EDGE at every partition")
+    assert_division("mutual", "x, which all rules copy: EDGE at every partition")
     twice = "WITH RECURSIVE r (a, b) AS (SELECT y, z FROM edge UNION SELECT r.a, s.b FROM r JOIN r s ON r.b = s.a)"
     assert lines(f"{twice} SELECT * FROM r") == ["FIXPOINT N1 in one partition: a rule reads two of its rows"]
+
+
+def test_rows_that_only_begin_a_recursion_are_sent_to_one_partition(tmp_path: Path) -> None:
+    path = tmp_path / "q.sql"
+    path.write_text(f"{STREAMS} {QUERIES['groups']};")
+    sends = [line.strip() for line in Session(path).explain("physical").splitlines() if "SEND" in line]
+    assert sends == ["SEND T1(leaf, x, y, z) by x as T1.1", "SEND T2(leaf, x, y, z) to every partition as T2.1"]
+
+
+@pytest.mark.parametrize("name", ["groups", "several columns"])
+def test_oracle_with_pinned_copies(name: str, tmp_path: Path) -> None:
+    """Partitions with copies of all leaves divide the rows all the same."""
+    engine = SplitEngine(3)
+    engine._settings = Settings(compile="off", partition=(("F_N1", "everywhere"),))
+    check([engine], QUERIES[name], 6, 6, tmp_path)

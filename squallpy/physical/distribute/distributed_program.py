@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor
-from squallpy.logical.expressions import Column
+from squallpy.logical.expressions import Column, Literal
 from squallpy.physical.distribute.location_tags import (
     EVERYWHERE,
     LOCAL,
@@ -36,7 +36,9 @@ from squallpy.physical.distribute.single_transformer import (
 )
 from squallpy.physical.distribute.statement_blocks import StatementBlock, fuse, one_block_each
 from squallpy.physical.distribute.well_formed import evaluate_at_cells, make_well_formed
+from squallpy.program.auxiliary.divided_rows import DividedRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
+from squallpy.program.calculus import Assign
 from squallpy.program.trigger_program import Program, Statement
 
 
@@ -72,7 +74,7 @@ class CellPlacement:
 
 
 Placement = (
-    tuple[int, ...] | Mark | KeyHashing | Spread | CellPlacement
+    tuple[int, ...] | Mark | KeyHashing | Spread | CellPlacement | DividedRows
 )  # of a view: spread by those of its keys (by none: at one node), or a mark
 Placements = Mapping[str, Placement]
 
@@ -191,7 +193,7 @@ class Distribution:
                 Read(ref, _at(ref.variables, place), ref.name in deltas)
                 for ref, place in zip(statement.refs, found, strict=True)
             )
-            target = None if to is None else _at(statement.keys, to)
+            target = None if to is None else _target(statement, to)
             if any(isinstance(at, Cells) for at in (target, *(read.at for read in reads))):
                 cells = {ref.name: _at(ref.variables, places[ref.name]) for ref in statement.refs if ref.name in places}
                 known = evaluate_at_cells(reads, cells, statement.keys, target, statement.partial)
@@ -209,8 +211,8 @@ def _derivation(
     place = places[source]
     if not all(places[name] in (place, EVERYWHERE) for name in context):
         raise PlacementError("the other views that an auxiliary relation reads are placed elsewhere")
-    is_split = place is EVERYWHERE and aux.split_fields is not None
-    return Derivation(aux.relation.name, source, deltas, context, place == (), is_split)
+    divided = place if isinstance(place, DividedRows) else None
+    return Derivation(aux.relation.name, source, deltas, context, place == (), divided)
 
 
 def _are_whole(blocks: tuple[StatementBlock, ...]) -> bool:
@@ -259,9 +261,24 @@ def _at(variables: tuple[Column, ...], place: Placement) -> Location:
             return Line(side, variables, tuple(variables[i] for i in by))
         case Spread(by, partitions):
             return Dist(tuple(variables[i] for i in by), partitions)
+        case DividedRows():
+            return EVERYWHERE
         case CellPlacement(dimensions, of, hashed):
             return Cells(dimensions, of, tuple(tuple(variables[i] for i in by) for by in hashed))
     return Dist(tuple(variables[i] for i in place))
+
+
+def _target(statement: Statement, place: Placement) -> Location:
+    """Find where a statement adds to a view at a placement."""
+    if not isinstance(place, DividedRows) or not place.hashed:
+        return _at(statement.keys, place)
+    number = statement.keys[place.number]
+    values = (f.value for f in statement.filters if isinstance(f, Assign) and f.variable == number)
+    leaf = next((value.value for value in values if isinstance(value, Literal)), None)
+    if not isinstance(leaf, int):
+        raise PlacementError("rows of several leaves would be sent at once")
+    by = place.keys_of(leaf)
+    return EVERYWHERE if by is None else Dist(tuple(statement.keys[position] for position in by))
 
 
 def _placement_of(statement: Statement, at: Location) -> Placement:
@@ -282,9 +299,10 @@ def _placement_of_auxiliary(
     source = aux.materialised
     place = places[source.name]
     assert place not in (RANDOM, LOCAL), "the groups of an auxiliary relation have to be whole"
-    if place is EVERYWHERE and (split := aux.split_fields) is not None:
+    if isinstance(place, DividedRows):
         by_title = {title: keys.index(v) for title, v in fields if v in keys}
-        return tuple(by_title[title] for title in split) if split and by_title.keys() >= {*split} else RANDOM
+        is_known = place.fields and by_title.keys() >= {*place.fields}
+        return tuple(by_title[title] for title in place.fields) if is_known else RANDOM
     if isinstance(place, Mark):
         return place
     if isinstance(place, KeyHashing | CellPlacement):

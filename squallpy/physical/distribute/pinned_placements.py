@@ -26,8 +26,16 @@ def pinned_placements(program: Program, pins: Iterable[tuple[str, str]]) -> dict
             raise SquallError("SQ7001", f'partition.{name}: the query has no view "{name}"', hint=hint)
         if view in program.results:
             raise SquallError("SQ7003", f"partition.{name}: {view.name} is the result, which is on the driver")
-        placements[view.name] = EVERYWHERE if text.strip().lower() == "everywhere" else _by_keys(view, text, program)
+        placements[view.name] = (
+            _everywhere(view, program) if text.strip().lower() == "everywhere" else _by_keys(view, text, program)
+        )
     return placements
+
+
+def _everywhere(view: View, program: Program) -> Placement:
+    """Place copies at every partition, which divide the rows of a fixpoint that are made of them."""
+    ways = (way for aux in program.auxiliary if aux.materialised.name == view.name for way in aux.divisions)
+    return next((way for way in ways if not way.hashed), EVERYWHERE)
 
 
 def _by_keys(view: View, text: str, program: Program) -> Placement:

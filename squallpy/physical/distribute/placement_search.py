@@ -27,6 +27,7 @@ from squallpy.physical.distribute.single_transformer import Compute, Derivation,
 from squallpy.physical.distribute.statement_blocks import StatementBlock
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.hypercube import Hypercube
+from squallpy.program.auxiliary.divided_rows import DividedRows
 from squallpy.program.trigger_program import Program, Statement
 from squallpy.program.views import View
 
@@ -170,7 +171,8 @@ def _options(view: View, program: Program, joined: Collection[tuple[str, str]], 
         yield from ((i,) for i in equated or whole)
         if grids and not equated and not auxiliary:
             yield from (ROWS, COLUMNS)
-    yield EVERYWHERE
+    divisions = [way for aux in auxiliary for way in aux.divisions]
+    yield from divisions or (EVERYWHERE,)
     if auxiliary:
         yield ()
     elif len(view.terms) == 1:
@@ -294,6 +296,9 @@ class _CostModel:
             place, fraction = places.get(view.name), 0.0
             if isinstance(place, CellPlacement):
                 fraction = 1 / cube.cuts(place.dimensions) if cube else 1.0
+            elif isinstance(place, DividedRows):
+                terms = len(view.terms) or 1
+                fraction = 1.0 - len(place.hashed) / terms * (1 - 1 / self.partitions)
             elif place in (EVERYWHERE, ROWS, COLUMNS):
                 fraction = stored_fraction(place, grid)
             if fraction:
@@ -334,7 +339,7 @@ class _CostModel:
                         made = touched.get(source, 0.0) * self.fan_outs[relation]
                         rows |= dict.fromkeys(deltas, made)
                         if self.fan_outs[relation] > 1:
-                            cost += WORK * made * (1 / self.partitions if step.is_split else 1.0)
+                            cost += WORK * made * (1 / self.partitions if step.divided else 1.0)
         return cost
 
     def _pairs_of(self, statement: Statement) -> float:

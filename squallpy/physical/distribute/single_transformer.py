@@ -31,6 +31,7 @@ from squallpy.physical.distribute.location_tags import (
     Read,
     Sum,
 )
+from squallpy.program.auxiliary.divided_rows import DividedRows
 from squallpy.program.calculus import Assign, Factor, Lane, rename_factor, variables
 from squallpy.program.trigger_program import Statement
 from squallpy.program.views import Ref, View
@@ -92,7 +93,7 @@ class Derivation:
 
     Args:
         is_alone: On one node.
-        is_split: Each node makes a part of the rows.
+        divided: Each node makes a part of the rows.
     """
 
     relation: str
@@ -100,7 +101,7 @@ class Derivation:
     deltas: tuple[str, ...]
     context: tuple[str, ...] = ()
     is_alone: bool = False
-    is_split: bool = False
+    divided: DividedRows | None = None
     reads: frozenset[str] = field(init=False, repr=False, compare=False)
     writes: frozenset[str] = field(init=False, repr=False, compare=False)
 

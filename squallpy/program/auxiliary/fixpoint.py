@@ -5,13 +5,14 @@ N1(x, y) := Fixpoint(F_N1(leaf, a, b): reach(x, y) â† EDGE(x, y); reach(x, y) â
 The source view holds all *leaves*: what the rules read that is not recursive, each under its number.
 """
 
-from collections.abc import Sequence
-from dataclasses import field
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
 
 from squallpy.base.errors import Span
 from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Call, Column, Expr, columns, substitute
 from squallpy.logical.recursion import Growth, RecursiveTable
+from squallpy.program.auxiliary.divided_rows import DividedRows
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
 from squallpy.program.complexity import SLICE
 from squallpy.program.output_spec import OutputSpec
@@ -91,10 +92,32 @@ class Fixpoint(AuxiliaryKind):
     def fan_out(self) -> float:
         return 10.0  # NB: a guess, from one along a chain to hundreds in a closure
 
-    def split_fields(self, output: OutputSpec) -> tuple[str, ...] | None:
-        if not self.copied_columns:
-            return None
-        return () if len(self.tables) > 1 else tuple(output.items[at][0] for at in self.copied_columns[0])
+    def divisions(self, keys: Columns, output: OutputSpec) -> Iterator[DividedRows]:
+        count = len(self.copied_columns[0]) if self.copied_columns else 0
+        choices = [tuple(range(count))] if count else []
+        choices += [(at,) for at in range(count)] if count > 1 else []
+        for chosen in choices:
+            columns = tuple(tuple(copied[at] for at in chosen) for copied in self.copied_columns)
+            fields = tuple(output.items[at][0] for at in columns[0]) if len(self.tables) == 1 else ()
+            whole = DividedRows(columns, fields, keys.index(self.number))
+            hashed = tuple(self._hashed_leaves(columns, keys))
+            yield from [replace(whole, hashed=hashed), whole] if hashed else [whole]
+
+    def _hashed_leaves(
+        self, columns: tuple[tuple[int, ...], ...], keys: Columns
+    ) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Yield leaves that only begin the recursion, with the keys that hold columns of the rows that they begin."""
+        for at, leaf in enumerate(self.leaves):
+            rules = [rule for rule in self.rules if any(a.place == at and not a.is_recursive for a in rule.atoms)]
+            slots = {
+                tuple(leaf.slots[rule.atoms[0].columns.index(item)] for item in items)
+                if all(item in rule.atoms[0].columns for item in items) and not rule.is_recursive
+                else ()
+                for rule in rules
+                for items in [[rule.items[position] for position in columns[rule.table]]]
+            }
+            if len(slots) == 1 and (found := slots.pop()):
+                yield at, tuple(keys.index(slot) for slot in found)
 
     @property
     def along(self) -> Columns:

@@ -5,13 +5,14 @@ A kind is one file here, one of the same name in `runtime/auxiliary/` with its m
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Protocol
 
 from squallpy.base.index_order import Heights, Order
 from squallpy.base.records import dataclass
 from squallpy.base.types import Kind as TypeKind
 from squallpy.logical.expressions import Column, Expr
+from squallpy.program.auxiliary.divided_rows import DividedRows
 from squallpy.program.complexity import LOG
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.variable_names import Names
@@ -99,12 +100,9 @@ class AuxiliaryKind(ABC):
         """Rows that come or go for each that does in the view, as the placement of views assumes."""
         return 1.0
 
-    def split_fields(self, output: OutputSpec) -> tuple[str, ...] | None:
-        """Return the fields by whose hash partitions that have copies of the view divide its rows among them.
-
-        None if each of them has to make all rows; () if they divide them, but no fields tell how.
-        """
-        return None
+    def divisions(self, keys: Columns, output: OutputSpec) -> Iterator[DividedRows]:
+        """Yield the ways in which partitions with copies of the view may divide its rows, the best one first."""
+        yield from ()
 
     @property
     def relies_on_primary_key(self) -> bool:

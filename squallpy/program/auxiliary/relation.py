@@ -6,6 +6,7 @@ from itertools import count
 from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
 from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
+from squallpy.program.auxiliary.divided_rows import DividedRows
 from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.model_rows import ModelRows
@@ -76,9 +77,9 @@ class AuxiliaryRelation:
         return not (self.kind.is_divisible and self.kind.has_groups and self.output.items)
 
     @property
-    def split_fields(self) -> tuple[str, ...] | None:
-        """The fields by whose hash partitions with copies of its view divide its rows; None if each makes all."""
-        return self.kind.split_fields(self.output)
+    def divisions(self) -> tuple[DividedRows, ...]:
+        """The ways in which partitions with copies of its view may divide its rows, the best one first."""
+        return tuple(self.kind.divisions(self.materialised.variables, self.output))
 
     def keeps_groups_whole(self, position: int) -> bool:
         """True if each partition has whole groups where its source view is spread by the key at `position`."""

@@ -13,6 +13,7 @@ from squallpy.codegen.statement_code import touched_name
 from squallpy.physical.distribute.location_tags import EVERYWHERE
 from squallpy.physical.joins.joiner_groups import Homes
 from squallpy.physical.plan import Derive, Lookup, Plan, Stage, Update
+from squallpy.program.auxiliary.divided_rows import DividedRows
 from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.program.auxiliary.kind import AuxiliaryKind
 from squallpy.runtime.auxiliary.fixpoint_leaves import Own
@@ -143,7 +144,7 @@ class StageExecutor:
         derived = {step.relation: step for step in stage.steps if isinstance(step, Derive)}
         own = {f.relation.name: (f, f.auxiliary) for f in plan.feeds if f.auxiliary and f.relation.name in derived}
         self._maintainers = {
-            name: open_maintainer(feed, aux, self._own_rows(aux.kind) if derived[name].is_split else None)
+            name: open_maintainer(feed, aux, self._own_rows(aux.kind, derived[name].divided))
             for name, (feed, aux) in own.items()
         }
         self._sources = {name: aux.source.name for name, (_, aux) in own.items()}
@@ -321,10 +322,12 @@ class StageExecutor:
 
         return mine
 
-    def _own_rows(self, kind: AuxiliaryKind) -> Own:
-        """Make the filter of rows of a fixpoint that this partition derives."""
+    def _own_rows(self, kind: AuxiliaryKind, divided: DividedRows | None) -> Own | None:
+        """Make the filter of rows of a fixpoint that this partition derives, if partitions divide them."""
+        if divided is None:
+            return None
         assert isinstance(kind, Fixpoint)
-        columns, by = [kind.columns_of(at) for at in range(len(kind.tables))], kind.copied_columns
+        columns, by = [kind.columns_of(at) for at in range(len(kind.tables))], divided.columns
 
         def mine(table: int, rows: Words, names: Dictionary) -> Words:
             targets = partitions_of(rows, columns[table], by[table], self._plan.partitions, names)
