@@ -40,6 +40,7 @@ SYSTEMS = [
 COMPILED, PLAIN = "cofactor/squallpy-compiled", "cofactor/squallpy-compiled-plain"
 READ = "cofactor/squallpy-compiled-read"
 NATIVE, COFACTOR, SQL, DUCKDB = "native", "cofactor/squallpy-local", "fsql/squallpy-local", "fsql/duckdb"
+SQL_COMPILED, NAIVE_COMPILED = "fsql/squallpy-compiled", "naive/squallpy-compiled"
 NAMES = {
     "native": "C++ by hand, -O3",
     "native-march": "C++ by hand, -O3 -march=native",
@@ -111,6 +112,8 @@ def of(system: str, figure: str, divisor: str) -> Callable[[Mapping[str, Any]], 
 
 BARS = (
     Bar("cofactor, tuples/s, by F/SQL's on squallpy", by(COFACTOR, SQL, "tuples_per_second"), 5),
+    Bar("cofactor, tuples/s, by F/SQL's, both compiled", by(COMPILED, SQL_COMPILED, "tuples_per_second")),
+    Bar("cofactor, tuples/s, by naive SQL's, both compiled", by(COMPILED, NAIVE_COMPILED, "tuples_per_second")),
     Bar("DuckDB's batch in the last tenth by cofactor's", by(DUCKDB, COFACTOR, "last_tenth"), {1_000: 100, 10_000: 30}),
     Bar("cofactor, tuples/s, by C++'s", by(COFACTOR, NATIVE, "tuples_per_second"), 0.7),
     Bar("cofactor compiled, tuples/s, by C++'s", by(COMPILED, NATIVE, "tuples_per_second"), 1.5),
