@@ -63,7 +63,8 @@ class World:
         self.run: subprocess.Popen[str] | None = None
 
     def start(self, rows: int) -> None:
-        """Start the run where it was, with batches of so many rows, and on Spark perhaps other partitions."""
+        """Start the run where it was, with batches of so many rows, its triggers compiled or not, and on Spark perhaps
+        other partitions."""
         out = ["--mode", "changes", "--out", "out", "--format", "csv"]
         more = ["--set", f"partitions={self.draw.choice([2, 3])}", "--master", "local[2]"]
         more += ["--set", f"sinks.part_rows={self.draw.choice([1, 10_000])}"]
@@ -71,6 +72,8 @@ class World:
         command += [
             "--set",
             f"local_dir={self.folder}/mapped",
+            "--set",
+            f"compile={self.draw.choice(['off', 'wait', 'background'])}",
             "--backend",
             self.backend,
             "--batch-rows",

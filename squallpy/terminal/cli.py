@@ -314,7 +314,7 @@ def submit(
 def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settings: tuple[str, ...]) -> None:
     """Show the queries of a script at a stage: logical, optimized, calculus, triggers (default), physical or stages.
 
-    code is what --set compile=wait compiles for runs in one process, and the reasons why a part is not.
+    code is what is compiled for runs in one process, and the reasons why a part is not.
 
     SQ2003, or another code, shows what an error means, an example, and what to do.
 
