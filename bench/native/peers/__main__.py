@@ -3,7 +3,8 @@
     python -m bench.native.peers [q1 q3 …] [--scale 1] [--rows 10 100 …] [--without dbsp] [--repeats 3]
 
 All have the same batches, each system in a process of its own on one core, in turns. The stream's last ones are
-measured, size by size, by processor time. The first build of DBSP takes ten minutes to half an hour.
+measured, size by size, by processor time. The first build of DBSP takes ten minutes to half an hour. With `--kept` all
+have memory that the machine has had before (`bench/measure/warm_memory.py`), not what its host has yet to find.
 """
 
 import argparse
@@ -11,10 +12,12 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import groupby
+from contextlib import nullcontext
+from itertools import groupby, product
 from pathlib import Path
 
 from bench.data.tables import generate
+from bench.measure.warm_memory import kept
 from bench.native.loop import BEFORE
 from bench.native.peers.coded import ROWS
 from bench.native.peers.report import Report
@@ -32,18 +35,18 @@ def main() -> None:
     begin = os.getloadavg()[0]
     runs = defaultdict[tuple[str, int, str], list[Run]](list)
     for task in (Task(query, folder, rows, core) for query in given.queries for rows in sizes_alike(given.rows)):
-        for _ in range(given.repeats):
-            for system in systems:
-                if system != OURS and task.query not in PROGRAMS[system].queries:
-                    continue
+        for _, system in product(range(given.repeats), systems):
+            if system != OURS and task.query not in PROGRAMS[system].queries:
+                continue
+            with kept() if given.kept else nullcontext():
                 run = run_squallpy(task) if system == OURS else run_program(PROGRAMS[system], task)
-                for rows in task.rows:
-                    runs[task.query, rows, system].append(run)
-                took = ", ".join(f"{rows:,}: {run.times.median(rows):,.1f}" for rows in task.rows)
-                print(f"{task.query} {system}: {took} µs; answer {run.answer}", file=sys.stderr, flush=True)
+            for rows in task.rows:
+                runs[task.query, rows, system].append(run)
+            took = ", ".join(f"{rows:,}: {run.times.median(rows):,.1f}" for rows in task.rows)
+            print(f"{task.query} {system}: {took} µs; answer {run.answer}", file=sys.stderr, flush=True)
     names = {system: OURS if system == OURS else PROGRAMS[system].name for system in systems}
     plain = {system: PROGRAMS[system].plain for system in systems if system != OURS}
-    text = Report(runs, names, plain).text(given.scale, begin, os.getloadavg()[0])
+    text = Report(runs, names, plain, given.kept).text(given.scale, begin, os.getloadavg()[0])
     print(text)
     if given.out:
         given.out.write_text(text)
@@ -64,6 +67,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--systems", nargs="+", choices=[OURS, *PROGRAMS], default=[OURS, *PROGRAMS])
     parser.add_argument("--without", action="append", choices=[*PROGRAMS], default=[], help="it is not built")
     parser.add_argument("--repeats", type=int, default=3, help="of each, of which the median  [default: 3]")
+    parser.add_argument("--kept", action="store_true", help="with memory that the machine has had before")
     parser.add_argument("--out", type=Path, help="where the table is written, too")
     return parser.parse_args()
 
