@@ -26,7 +26,7 @@ from squallpy.program.trigger_program import Program
 from squallpy.program.views import Row, View
 
 HYPERCUBE = "by cells of the hypercube"  # the placement of a pool
-DIVIDED = "everywhere, but for rows that only begin a recursion"  # likewise
+DIVIDED = "where the fixpoint needs its rows"  # likewise
 
 
 @dataclass(frozen=True, slots=True)

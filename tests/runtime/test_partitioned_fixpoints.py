@@ -1,5 +1,6 @@
 """Fixpoints whose rows partitions divide among them by columns that all rules copy, beside DuckDB."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,13 @@ QUERIES = {
     "start on the way": f"WITH RECURSIVE r (a, b) AS ({GROUPED['two leaves']}) SELECT * FROM r",
     "joined by one of two": "WITH RECURSIVE r (a, b, c) AS (SELECT x, y, y FROM start UNION"
     " SELECT r.a, r.b, e.z FROM r JOIN edge e ON r.c = e.y) SELECT r.a, r.c, s.y AS z FROM r JOIN start s ON r.a = s.x",
+    "graphs": "WITH RECURSIVE r (g, a, b) AS (SELECT x, y, z FROM edge UNION"
+    " SELECT r.g, r.a, e.z FROM r JOIN edge e ON r.g = e.x AND r.b = e.y) SELECT * FROM r",
+    "graphs, two rows": "WITH RECURSIVE r (g, a, b) AS (SELECT x, y, z FROM edge UNION"
+    " SELECT s.g, r.a, s.b FROM r JOIN r s ON r.g = s.g AND r.b = s.a) SELECT * FROM r",
+    "graphs, the same generation": "WITH RECURSIVE r (g, a, b) AS (SELECT e.x, e.z, f.z FROM edge e JOIN edge f"
+    " ON e.x = f.x AND e.y = f.y UNION SELECT f.x, e.z, f.z FROM r JOIN edge e ON r.g = e.x AND r.a = e.y"
+    " JOIN edge f ON f.x = r.g AND r.b = f.y) SELECT * FROM r",
     "compared": "WITH RECURSIVE r (a, b) AS (SELECT y, z FROM edge UNION"
     " SELECT r.a, e.z FROM r JOIN edge e ON r.b = e.y AND r.a <> e.z) SELECT * FROM r",
     "negation": "WITH RECURSIVE r (a, b) AS (SELECT y, z FROM edge UNION"
@@ -80,6 +88,16 @@ class SplitEngine(PartitionedEngine):
         return compiled
 
 
+class RepinnedEngine(MovedEngine):
+    """A moved engine whose partitions now and then get copies of all that is read."""
+
+    def restart(self) -> None:
+        compiler = self._session.compiler
+        pins = (("F_N1", "everywhere"),) if self.moves % 2 else ()
+        self._session.compiler = replace(compiler, settings=replace(compiler.settings, partition=pins))
+        super().restart()
+
+
 @pytest.mark.parametrize("name", QUERIES)
 def test_oracle_partitions(name: str, tmp_path: Path) -> None:
     check([SplitEngine(3), LocalEngine()], QUERIES[name], 1, 10, tmp_path)
@@ -103,6 +121,14 @@ def test_oracle_on_other_partitions(name: str, tmp_path: Path) -> None:
     assert engine.moves
 
 
+@pytest.mark.parametrize("name", ["joined by one of two", *map(long, ("graphs", "several columns"))])
+def test_oracle_divided_in_another_way(name: str, tmp_path: Path) -> None:
+    """By other columns, and with copies of what each partition had its own rows of."""
+    engine = RepinnedEngine(3, seed=5, kills=0.02)
+    check([engine], QUERIES[name], 3, 12, tmp_path)
+    assert engine.moves > 2
+
+
 @pytest.mark.parametrize(
     ("query", "copied"),
     [
@@ -111,6 +137,7 @@ def test_oracle_on_other_partitions(name: str, tmp_path: Path) -> None:
         (QUERIES["several columns"], ((0, 1),)),
         (QUERIES["least"], ((0,),)),
         (QUERIES["mutual"], ((0,), (0,))),
+        (QUERIES["graphs, two rows"], ((0,),)),
         # of one table x, of the other y
         (
             "WITH RECURSIVE p (x, y) AS (SELECT e.z, q.a FROM q JOIN edge e ON q.b = e.y),"
@@ -174,9 +201,12 @@ def test_explain_tells_how_rows_are_divided_or_why_not(tmp_path: Path) -> None:
     assert_division("groups", "x, which all rules copy: START likewise, EDGE at every partition")
     assert_division("start on the way", "a, which all rules copy: START, EDGE at every partition")
     assert_division("joined by one of two", "a, which all rules copy: START likewise, EDGE at every partition")
+    assert_division("graphs", "g, which all rules copy: EDGE likewise")
+    assert_division("graphs, two rows", "g, which all rules copy: EDGE likewise")
+    assert_division("graphs, the same generation", "g, which all rules copy: EDGE⋈EDGE, EDGE likewise")
     assert_division("mutual", "x, which all rules copy: EDGE at every partition")
     twice = "WITH RECURSIVE r (a, b) AS (SELECT y, z FROM edge UNION SELECT r.a, s.b FROM r JOIN r s ON r.b = s.a)"
-    assert lines(f"{twice} SELECT * FROM r") == ["FIXPOINT N1 in one partition: a rule reads two of its rows"]
+    assert lines(f"{twice} SELECT * FROM r") == ["FIXPOINT N1 in one partition: a rule joins any two of its rows"]
 
 
 def test_rows_that_only_begin_a_recursion_are_sent_to_one_partition(tmp_path: Path) -> None:

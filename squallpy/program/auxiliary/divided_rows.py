@@ -13,7 +13,7 @@ class DividedRows:
         columns: For each recursive table, the positions of the columns that are hashed.
         fields: The fields that they are in the relation; () where it depends on the row which they are.
         number: The position, in the keys of the source view, of the number of the leaf.
-        hashed: The leaves of which a partition has those rows only that begin its own, with the positions of the
+        hashed: The leaves of which a partition has only the rows that its own are made of, with the positions of the
             hashed keys; it has all rows of others.
     """
 

@@ -10,6 +10,7 @@ from dataclasses import field, replace
 
 from squallpy.base.errors import Span
 from squallpy.base.records import dataclass
+from squallpy.base.types import Kind
 from squallpy.logical.expressions import Call, Column, Expr, columns, substitute
 from squallpy.logical.recursion import Growth, RecursiveTable
 from squallpy.program.auxiliary.divided_rows import DividedRows
@@ -62,6 +63,35 @@ class Rule:
         """True if it reads a recursive table."""
         return any(atom.is_recursive for atom in self.atoms)
 
+    def agrees(self, a: Expr, b: Expr) -> bool:
+        """True if two columns, or the same expression, have the same value in all that it derives."""
+        if a == b:
+            return True
+        if not (isinstance(a, Column) and isinstance(b, Column)):
+            return False
+        known, waiting = {a.id}, [a.id]
+        while waiting:
+            at = waiting.pop()
+            others = {other for pair in self._equalities for other in pair if at in pair} - known
+            known |= others
+            waiting += others
+        return b.id in known
+
+    def find(self, value: Expr, among: Sequence[Expr]) -> int | None:
+        """Find the first expression that agrees with a value."""
+        return next((at for at, each in enumerate(among) if self.agrees(value, each)), None)
+
+    @property
+    def _equalities(self) -> list[tuple[int, int]]:
+        """Pairs of columns of one type that are equal, but of doubles, whose zeros are equal and have two codes."""
+        return [
+            (a.id, b.id)
+            for conjunct in self.conjuncts
+            if isinstance(conjunct, Call) and conjunct.name in ("=", "<=>")
+            for a, b in [conjunct.args]
+            if isinstance(a, Column) and isinstance(b, Column) and a.type == b.type and a.type.kind is not Kind.DOUBLE
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Fixpoint(AuxiliaryKind):
@@ -106,18 +136,22 @@ class Fixpoint(AuxiliaryKind):
     def _hashed_leaves(
         self, columns: tuple[tuple[int, ...], ...], keys: Columns
     ) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Yield leaves that only begin the recursion, with the keys that hold columns of the rows that they begin."""
-        for at, leaf in enumerate(self.leaves):
-            rules = [rule for rule in self.rules if any(a.place == at and not a.is_recursive for a in rule.atoms)]
-            slots = {
-                tuple(leaf.slots[rule.atoms[0].columns.index(item)] for item in items)
-                if all(item in rule.atoms[0].columns for item in items) and not rule.is_recursive
-                else ()
-                for rule in rules
-                for items in [[rule.items[position] for position in columns[rule.table]]]
+        """Yield leaves whose rows each have to do with one value of some columns, with the keys that hold these."""
+        for place, leaf in enumerate(self.leaves):
+            uses = ((rule, atom) for rule in self.rules for atom in rule.atoms if not atom.is_recursive)
+            found = {
+                tuple(self._slots(leaf, rule, atom, columns[rule.table])) for rule, atom in uses if atom.place == place
             }
-            if len(slots) == 1 and (found := slots.pop()):
-                yield at, tuple(keys.index(slot) for slot in found)
+            if len(found) == 1 and len(slots := found.pop()) == len(columns[0]):
+                yield place, tuple(keys.index(slot) for slot in slots)
+
+    def _slots(self, leaf: Leaf, rule: Rule, atom: Atom, positions: tuple[int, ...]) -> Iterator[Column]:
+        """Yield the slots of a leaf that hold what a rule derives at some positions, as far as there are any."""
+        fields = self.columns_of(rule.table)
+        for position in positions:
+            at = rule.find(rule.items[position], atom.columns)
+            if at is not None and _hash_alike(leaf.slots[at], fields[position]):
+                yield leaf.slots[at]
 
     @property
     def along(self) -> Columns:
@@ -139,16 +173,14 @@ class Fixpoint(AuxiliaryKind):
 
     @property
     def copied_columns(self) -> tuple[tuple[int, ...], ...]:
-        """Positions, in each table, of columns that each recursive rule copies from its one recursive atom.
+        """Positions, in each table, of columns that each rule copies from its recursive atoms, which agree there.
 
         Rows of different values there never meet, whatever else rules do with them. Empty if there are none.
 
         even(x, y) ← odd(x, z) ⋈ EDGE(z, y); odd(x, y) ← even(x, z) ⋈ EDGE(z, y)      →      ((0,), (0,))
         """
         steps = [(rule, atom) for rule in self.rules for atom in rule.atoms if atom.is_recursive]
-        if not steps or len({id(rule) for rule, _ in steps}) < len(steps):
-            return ()
-        starts = range(len(self.tables[0].relation.fields))
+        starts = range(len(self.tables[0].relation.fields)) if steps else ()
         found = [places for start in starts if (places := self._follow_copies(start, steps))]
         return tuple(zip(*found, strict=True))
 
@@ -158,26 +190,28 @@ class Fixpoint(AuxiliaryKind):
         if self.copied_columns:
             return ""
         is_twice = any(sum(atom.is_recursive for atom in rule.atoms) > 1 for rule in self.rules)
-        return "a rule reads two of its rows" if is_twice else "no column is copied by all rules"
+        return "a rule joins any two of its rows" if is_twice else "no column is copied by all rules"
 
     def _follow_copies(self, start: int, steps: Sequence[tuple[Rule, Atom]]) -> tuple[int, ...] | None:
         """Find the column of each table that has the values of one of the first table; None if some rule has others."""
         places = {0: start}
         for _ in self.tables:
             for rule, atom in steps:
-                if rule.table not in places and atom.place in places:
-                    copied = atom.columns[places[atom.place]]
-                    places |= {rule.table: rule.items.index(copied)} if copied in rule.items else {}
-                elif rule.table in places and atom.place not in places:
-                    item = rule.items[places[rule.table]]
-                    places |= {atom.place: atom.columns.index(item)} if item in atom.columns else {}
+                if rule.table in places and atom.place not in places:
+                    at, other = rule.find(rule.items[places[rule.table]], atom.columns), atom.place
+                elif atom.place in places and rule.table not in places:
+                    at, other = rule.find(atom.columns[places[atom.place]], rule.items), rule.table
+                else:
+                    continue
+                places |= {} if at is None else {other: at}
         is_copied = len(places) == len(self.tables) and all(
-            rule.items[places[rule.table]] == atom.columns[places[atom.place]] for rule, atom in steps
+            rule.agrees(rule.items[places[rule.table]], atom.columns[places[atom.place]]) for rule, atom in steps
         )
-        values = ((at, table.value) for at, table in enumerate(self.tables))
-        if not is_copied or any(places[at] == value for at, value in values):
+        if not is_copied or any(places[at] == table.value for at, table in enumerate(self.tables)):
             return None
-        return tuple(places[at] for at in range(len(self.tables)))
+        columns = [self.columns_of(at)[place] for at, place in sorted(places.items())]
+        is_alike = all(_hash_alike(columns[0], column) for column in columns)
+        return tuple(places[at] for at in range(len(self.tables))) if is_alike else None
 
     @property
     def stable_columns(self) -> tuple[int, ...]:
@@ -244,3 +278,8 @@ class Fixpoint(AuxiliaryKind):
 
     def _atom_name(self, atom: Atom) -> str:
         return self.tables[atom.place].relation.name if atom.is_recursive else self.leaves[atom.place].name
+
+
+def _hash_alike(a: Column, b: Column) -> bool:
+    """True if equal values of two columns go to the same partition."""
+    return a.type == b.type or (a.type.is_integer and b.type.is_integer)
