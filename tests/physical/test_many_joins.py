@@ -11,7 +11,7 @@ from squallpy.logical.bind import compile_script
 from squallpy.physical.access_paths import _StatementSteps
 from squallpy.physical.distribute import distributed_program
 from squallpy.physical.distribute.distributed_program import Distribution, Placement, distribute
-from squallpy.physical.distribute.location_tags import COLUMNS, PlacementError
+from squallpy.physical.distribute.location_tags import COLUMNS, PlacementError, _Properties
 from squallpy.physical.distribute.single_transformer import Form, Transfer
 from squallpy.physical.planner import place
 from squallpy.program.trigger_program import Program
@@ -45,6 +45,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     count(_StatementSteps, "_choose_path")
     count(distributed_program, "simplify_moves")
     count(Form, "_move")
+    count(Form, "add")
+    count(_Properties, "_set_properties")
     return found
 
 
@@ -79,3 +81,26 @@ def test_placements_that_move_more_are_left_at_the_first_statement_too_many(call
     with pytest.raises(PlacementError):
         distribute(found, dict.fromkeys(by_key, COLUMNS), most_moves=moves)
     assert calls["_move"] - before <= 2 * moves
+
+
+def chain(count: int) -> Program:
+    """Compile a chain of LEFT JOINs, each by a key of its own."""
+    joined = " ".join(f"LEFT JOIN t{i} ON v{i - 1} = t{i}.k" for i in range(1, count + 1))
+    return program(f"SELECT v0 FROM t0 {joined}", count + 1)
+
+
+def test_placements_by_which_a_statement_waits_again_and_again_are_left_at_it(calls: Counter[str]) -> None:
+    """Each view by its own key: a change goes from one to the next, in n rounds, where copies are read in one."""
+    found = chain(20)
+    places: dict[str, Placement] = {view.name: (0,) for view in found.stored}
+    with pytest.raises(PlacementError):
+        Distribution(found).blocks(places, views_stay=True, most_rounds=4)
+    assert calls["add"] <= 4
+
+
+def test_a_search_costs_what_the_cheapest_placements_take(calls: Counter[str]) -> None:
+    """Of a chain by n keys the rule's placements have statements of n exchanges, each rewritten in n² steps."""
+    found = chain(40)
+    read = sum(len(statement.refs) for trigger in found.triggers for statement in trigger.statements)
+    place(found, 2, {})
+    assert calls["_set_properties"] <= 20 * read

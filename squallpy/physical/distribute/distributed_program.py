@@ -23,7 +23,7 @@ from squallpy.physical.distribute.location_tags import (
     PlacementError,
     Read,
 )
-from squallpy.physical.distribute.simplify_transformers import moved_views, simplify_moves
+from squallpy.physical.distribute.simplify_transformers import simplify_moves
 from squallpy.physical.distribute.single_transformer import (
     Compute,
     Derivation,
@@ -127,13 +127,14 @@ class Distribution:
         self._interned: Written = {}
 
     def blocks(
-        self, places: Placements, views_stay: bool = False, most_moves: float = inf
+        self, places: Placements, views_stay: bool = False, most_moves: float = inf, most_rounds: float = inf
     ) -> tuple[StatementBlock, ...]:
         """Distribute the program under these placements; PlacementError where a limit shows that they are useless.
 
         Args:
             views_stay: No statement may move a view with every batch.
             most_moves: So many deltas may be moved.
+            most_rounds: So many times a statement may wait for what is moved.
         """
         form = Form(self._switches.shares_subexpressions, self._interned, self._rows)
         for trigger in self._program.triggers:
@@ -144,8 +145,10 @@ class Distribution:
                 at = {d.name: _placement_of_auxiliary(aux, d.atoms[0].fields, d.keys, places) for d in trigger.deltas}
             for statement in trigger.statements:
                 expression = self._expression(statement, places, at)
-                if views_stay and moved_views(expression):
+                if views_stay and expression.cost[0]:
                     raise PlacementError("a view would be moved with every batch")
+                if expression.cost[1] > most_rounds:
+                    raise PlacementError("a statement would wait for more exchanges than elsewhere")
                 form.add(statement, expression)
                 if form.moves > most_moves:
                     raise PlacementError("more would be moved than elsewhere")

@@ -104,26 +104,51 @@ def join_location(a: Location, b: Location) -> Location | None:
     return a if a == b and a not in (RANDOM, SOURCE) else None
 
 
+Cost = tuple[int, int, int, int, int]
+"""Whole views moved, rounds, copies of views and deltas, moves, and moves to the driver, in order of weight.
+
+The paper counts rounds, then prefers to move what comes from a batch; but a view that is moved with every batch makes
+the batch cost what the view holds.
+"""
+NOTHING: Cost = (0, 0, 0, 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Properties:
     """Properties of an expression, derived once from its parts, as rules read them again and again."""
 
-    variables: frozenset[Column] = field(init=False, repr=False, compare=False)
     is_delta: bool = field(init=False, repr=False, compare=False)
     """True if it holds no more than a batch brings."""
     stays: bool = field(init=False, repr=False, compare=False)
     """True if nothing is moved."""
+    is_simple: bool = field(init=False, repr=False, compare=False)
+    """True if no move is to where its child is, nor of a move, nor of a sum that adds nothing up."""
+    splits_copy: bool = field(init=False, repr=False, compare=False)
+    """True if each node keeps its part of a copy, which all of them have."""
+    cost: Cost = field(init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
+    _variables: frozenset[Column] = field(init=False, repr=False, compare=False)  # set when they are first read
 
     def _set_properties(
-        self, at: Location, variables: frozenset[Column], is_delta: bool, stays: bool, *parts: object
+        self, at: Location, is_delta: bool, stays: bool, is_simple: bool, splits_copy: bool, cost: Cost, *parts: object
     ) -> None:
         set_property = object.__setattr__
         set_property(self, "at", at)
-        set_property(self, "variables", variables)
         set_property(self, "is_delta", is_delta)
         set_property(self, "stays", stays)
+        set_property(self, "is_simple", is_simple)
+        set_property(self, "splits_copy", splits_copy)
+        set_property(self, "cost", cost)
         set_property(self, "hashed", hash(parts))
+
+    @property
+    def variables(self) -> frozenset[Column]:
+        """The variables that its rows have."""
+        try:
+            return self._variables
+        except AttributeError:
+            object.__setattr__(self, "_variables", _find_variables(cast(Expression, self)))
+            return self._variables
 
     @property
     def reads(self) -> Iterator["Read"]:
@@ -139,6 +164,19 @@ class _Properties:
                     waiting.append(child)
 
 
+def _find_variables(expression: "Expression") -> frozenset[Column]:
+    """Collect the variables of an expression's rows from those of its parts."""
+    match expression:
+        case Read(ref):
+            return frozenset(ref.bound_variables)
+        case Join(left, right):
+            return left.variables | right.variables
+        case Sum(keys):
+            return frozenset(keys)
+        case Move(_, child):
+            return child.variables
+
+
 @dataclass(frozen=True, slots=True)
 class Read(_Properties):
     """A view or a delta at its location."""
@@ -148,8 +186,7 @@ class Read(_Properties):
     delta: bool = False
 
     def __post_init__(self) -> None:
-        bound = frozenset(self.ref.bound_variables)
-        self._set_properties(self.at, bound, self.delta, True, self.ref, self.at, self.delta)
+        self._set_properties(self.at, self.delta, True, True, False, NOTHING, self.ref, self.at, self.delta)
 
     def __hash__(self) -> int:
         return self.hashed
@@ -167,11 +204,30 @@ class Join(_Properties):
         at = join_location(self.left.at, self.right.at)
         assert at is not None, f"{self.left.at} and {self.right.at} do not meet"
         left, right = self.left, self.right
-        is_delta, stays = left.is_delta or right.is_delta, left.stays and right.stays
-        self._set_properties(at, left.variables | right.variables, is_delta, stays, Join, left.hashed, right.hashed)
+        self._set_properties(
+            at,
+            left.is_delta or right.is_delta,
+            left.stays and right.stays,
+            left.is_simple and right.is_simple,
+            left.splits_copy or right.splits_copy,
+            _add(left.cost, right.cost),
+            Join,
+            left.hashed,
+            right.hashed,
+        )
 
     def __hash__(self) -> int:
         return self.hashed
+
+
+def _add(one: Cost, other: Cost) -> Cost:
+    """Add up the costs of two inputs, which are moved in the same rounds."""
+    if other is NOTHING:
+        return one
+    views, rounds, copies, moves, gathers = one
+    more_views, more_rounds, more_copies, more_moves, more_gathers = other
+    rounds = max(rounds, more_rounds)
+    return views + more_views, rounds, copies + more_copies, moves + more_moves, gathers + more_gathers
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +241,17 @@ class Sum(_Properties):
     def __post_init__(self) -> None:
         if not has_whole_groups(self.keys, self.child):
             raise PlacementError("copies at several nodes would be summed several times")
-        at = self.child.at
-        is_split = isinstance(at, Dist) and not set(at.keys) <= set(self.keys)
         child = self.child
-        at = RANDOM if is_split else at
-        self._set_properties(at, frozenset(self.keys), child.is_delta, child.stays, self.keys, child.hashed)
+        is_split = isinstance(child.at, Dist) and not set(child.at.keys) <= set(self.keys)
+        at = RANDOM if is_split else child.at
+        self._set_properties(
+            at, child.is_delta, child.stays, child.is_simple, child.splits_copy, child.cost, self.keys, child.hashed
+        )
+
+    @property
+    def adds_nothing(self) -> bool:
+        """True if it has all variables of what it reads."""
+        return isinstance(self.child, Read) and self.variables == self.child.variables
 
     def __hash__(self) -> int:
         return self.hashed
@@ -205,14 +267,20 @@ class Move(_Properties):
     at: Location = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        assert self.to not in (RANDOM, SOURCE), "nothing is moved to just anywhere"
-        assert isinstance(self.to, Mark) or set(self.to.keys) <= self.child.variables, (
-            f"{self.to} of a child without these variables"
-        )
-        if has_copies(self.child.at) or (self.child.at is EVERYWHERE and isinstance(self.to, Line | Cells)):
+        to, child = self.to, self.child
+        assert to not in (RANDOM, SOURCE), "nothing is moved to just anywhere"
+        assert isinstance(to, Mark) or child.variables.issuperset(to.keys), f"{to} of a child without these variables"
+        if has_copies(child.at) or (child.at is EVERYWHERE and isinstance(to, Line | Cells)):
             raise PlacementError("copies at several nodes would arrive several times")
-        child = self.child
-        self._set_properties(self.to, child.variables, child.is_delta, False, self.to, child.hashed)
+        is_simple = child.is_simple and child.at != to
+        is_simple = is_simple and not (isinstance(child, Move) or (isinstance(child, Sum) and child.adds_nothing))
+        cost = child.cost
+        if not self.is_free:
+            views, rounds, copies, moves, gathers = cost
+            copied = to is EVERYWHERE or isinstance(to, Line)
+            cost = views + (not child.is_delta), rounds + 1, copies + copied, moves + 1, gathers + (to is LOCAL)
+        splits_copy = self.is_free or child.splits_copy
+        self._set_properties(to, child.is_delta, False, is_simple, splits_copy, cost, to, child.hashed)
 
     def __hash__(self) -> int:
         return self.hashed

@@ -5,8 +5,9 @@ From there, and from all views by one field, one view at a time is moved to the 
 round, then count the rows that the busiest node receives and processes; copies cost memory.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from math import inf
 
 from squallpy.base.records import dataclass
 from squallpy.base.rings import LaneRing, Payload
@@ -70,13 +71,16 @@ def choose_placements(
     if fixed:  # NB: the rule's placements may contradict them
         ends: tuple[Placement, ...] = (EVERYWHERE, ())
         found = [{**start, **fixed} for start in (*found, *(dict.fromkeys(options, end) for end in ends))]
-    starts = sorted(found, key=cost_of)[:IMPROVED]
     reads = [len(statement.refs) for trigger in program.triggers for statement in trigger.statements]
-    statements = max(len(reads), sum(reads) // LONG)
-    cost, best = min((_improve(start, options, cost_of, statements) for start in starts), key=lambda found: found[0])
+    tries = TRIES // max(1, len(reads), sum(reads) // LONG)
+    one: dict[str, Placement] = dict.fromkeys(options, ())
+    is_compared = fixed or (join and (is_set or join.has_theta))  # with others than with one partition
+    count, most = (IMPROVED, inf) if tries else (1, inf if is_compared else cost_of(one))
+    starts = _cheapest(found, cost_of, count, most)
+    cost, best = min((_improve(*start, options, cost_of, tries) for start in starts), key=lambda found: found[0])
     if fixed:
         distribute(program, best)
-        if cost == float("inf"):
+        if cost == inf:
             raise PlacementError("a view would have to be sent with every batch")
         return best
     if join is not None:
@@ -86,7 +90,7 @@ def choose_placements(
             return on_cube
         if join.has_theta and _is_cheaper_on_cube(program, sizes, partitions, join, on_cube, best):
             return on_cube
-    return best if cost < cost_of(dict.fromkeys(options, ())) else None
+    return best if cost < cost_of(one) else None
 
 
 def compare_placements(program: Program, sizes: Mapping[str, int], partitions: int) -> dict[str, float]:
@@ -127,21 +131,32 @@ def _is_cheaper_on_cube(
     return cost_of(on_cube) < min(cost_of(best), cost_of({**best, **dict.fromkeys(best, ())}))
 
 
+def _cheapest(
+    found: Sequence[dict[str, Placement]], cost_of: "_CostModel", count: int, most: float
+) -> list[tuple[float, dict[str, Placement]]]:
+    """Find the cheapest placements with their costs, the first ones of equal cost; infinity for some above `most`."""
+    kept = list[tuple[float, int]]()
+    for number in reversed(range(len(found))):  # NB: the rule's, which come first, may take longest to cost
+        price = cost_of(found[number], min(most, kept[-1][0]) if len(kept) == count else most)
+        kept = sorted([*kept, (price, number)])[:count]
+    return [(price, found[number]) for price, number in kept]
+
+
 def _improve(
+    cost: float,
     places: dict[str, Placement],
     options: Mapping[str, tuple[Placement, ...]],
-    cost_of: Callable[[Mapping[str, Placement]], float],
-    statements: int,
+    cost_of: "_CostModel",
+    left: int,
 ) -> tuple[float, dict[str, Placement]]:
     """Move one view at a time while that lowers the cost, within a bound on tries."""
-    cost, left = cost_of(places), TRIES // max(1, statements)
     while True:
         before = cost
         for name, choices in options.items():
             for place in choices:
                 tried = {**places, name: place}
                 left -= place != places[name]
-                if left >= 0 and place != places[name] and (found := cost_of(tried)) < cost:
+                if left >= 0 and place != places[name] and (found := cost_of(tried, cost)) < cost:
                     places, cost = tried, found
         if cost == before or left <= 0:
             return cost, places
@@ -273,18 +288,25 @@ class _CostModel:
         object.__setattr__(self, "views", {view.name: view for view in self.program.views})
         object.__setattr__(self, "distribution", Distribution(self.program, rows=self.row_deltas))
 
-    def __call__(self, places: Mapping[str, Placement]) -> float:
-        """Compute the cost of placements once: several starts lead to the same ones."""
+    def __call__(self, places: Mapping[str, Placement], most: float = inf) -> float:
+        """Compute the cost of placements once: several starts lead to the same ones.
+
+        Args:
+            most: Infinity may stand for a cost above it.
+        """
         key = tuple(places.get(view.name) for view in self.program.views)
         if key not in self.memo:
-            self.memo[key] = self._compute_cost(places)
+            cost = self._compute_cost(places, most)
+            if cost == inf > most:  # NB: it may have been left before its cost was known
+                return inf
+            self.memo[key] = cost
         return self.memo[key]
 
-    def _compute_cost(self, places: Mapping[str, Placement]) -> float:
-        try:
-            blocks = self.distribution.blocks(places, views_stay=True)
+    def _compute_cost(self, places: Mapping[str, Placement], most: float) -> float:
+        try:  # NB: the changes of a result go to the driver in a round that costs nothing
+            blocks = self.distribution.blocks(places, views_stay=True, most_rounds=1 + most / ROUND)
         except PlacementError:
-            return float("inf")
+            return inf
         grid = grid_of(self.program, places, self.sizes, self.partitions)
         cube = hypercube_of(self.program, places, self.join, self.sizes, self.partitions)
         return self.of(blocks, grid, cube) + self._cost_of_copies(places, grid, cube)
@@ -317,13 +339,13 @@ class _CostModel:
             for step in block.steps:
                 match step:
                     case Transfer(name, source):
-                        rows[name] = rows.get(source, float("inf"))  # a whole view
+                        rows[name] = rows.get(source, inf)  # a whole view
                         layouts[name] = layouts[source]
                         part = self._part_of(step, grid, cube)
                         cost += rows[name] * part * _cost_of_row(*layouts[name])
                         parts |= {name: part} if self.join else {}
                     case Compute(statement, at):
-                        given = rows.get(statement.refs[0].name, float("inf"))
+                        given = rows.get(statement.refs[0].name, inf)
                         made = given if statement.keys else min(given, self.partitions)
                         made *= self._pairs_of(statement) if self.join else 1.0
                         if statement.target in views:

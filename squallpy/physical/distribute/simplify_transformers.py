@@ -14,30 +14,27 @@ from itertools import count
 from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.location_tags import (
     EVERYWHERE,
-    LOCAL,
     RANDOM,
     SOURCE,
+    Cost,
     Expression,
     Join,
     Line,
     Location,
     Mark,
     Move,
-    Read,
     Sum,
     has_whole_groups,
     join_location,
 )
 
 LIMIT = 6  # expressions that are rewritten
-KNOWN = 1 << 14  # cached expressions: most subexpressions are shared
-Cost = tuple[int, int, int, int, int]
 
 
 def simplify_moves(expression: Expression) -> Expression:
     """Find the cheapest equivalent that the rules reach; cheaper expressions are rewritten first."""
     start = remove_redundant_moves(expression)
-    best, least, seen = start, cost(start), {start}
+    best, least, seen = start, start.cost, {start}
     queue, number = [(least, 0, start)], count(1)
     for _ in range(LIMIT):
         if not queue or least <= _lower_bound(best):
@@ -45,27 +42,15 @@ def simplify_moves(expression: Expression) -> Expression:
         for found in map(remove_redundant_moves, _rewrite(heappop(queue)[-1])):
             if found not in seen:
                 seen.add(found)
-                heappush(queue, (price := cost(found), next(number), found))
-                if _serves(found.at, expression.at) and price < least and not _splits_copy_inside(found):
-                    best, least = found, price
+                heappush(queue, (found.cost, next(number), found))
+                if _serves(found.at, expression.at) and found.cost < least and not _splits_copy_inside(found):
+                    best, least = found, found.cost
     return best
 
 
 def _splits_copy_inside(expression: Expression) -> bool:
     """True if a copy is split below the root, where each node would send all of it."""
-    return _splits_copy(expression.child if isinstance(expression, Move) else expression)
-
-
-@lru_cache(maxsize=KNOWN)
-def _splits_copy(expression: Expression) -> bool:
-    match expression:
-        case Join(left, right):
-            return _splits_copy(left) or _splits_copy(right)
-        case Sum(_, child):
-            return _splits_copy(child)
-        case Move(_, child):
-            return expression.is_free or _splits_copy(child)
-    return False
+    return (expression.child if isinstance(expression, Move) else expression).splits_copy
 
 
 def _lower_bound(expression: Expression) -> Cost:
@@ -79,46 +64,17 @@ def _serves(at: Location, target: Location) -> bool:
     return at == target or (target is RANDOM and at not in (EVERYWHERE, SOURCE))
 
 
-@lru_cache(maxsize=KNOWN)
-def cost(expression: Expression) -> Cost:
-    """Count whole views moved, rounds, copies of views and deltas, moves, and moves to the driver, in order of weight.
-
-    The paper counts rounds, then prefers to move what comes from a batch; but a view that is moved with every batch
-    makes the batch cost what the view holds.
-    """
-    match expression:
-        case Join(left, right):
-            (views, rounds, copies, moves, gathers), other_cost = cost(left), cost(right)
-            rounds = max(rounds, other_cost[1])
-            return views + other_cost[0], rounds, copies + other_cost[2], moves + other_cost[3], gathers + other_cost[4]
-        case Sum(_, child):
-            return cost(child)
-        case Move(to, child) if not expression.is_free:
-            views, rounds, copies, moves, gathers = cost(child)
-            copied = to is EVERYWHERE or isinstance(to, Line)
-            return views + (not child.is_delta), rounds + 1, copies + copied, moves + 1, gathers + (to is LOCAL)
-        case Move(_, child):
-            return cost(child)
-    return 0, 0, 0, 0, 0
-
-
-def moved_views(expression: Expression) -> int:
-    """Count the views, or products of views, that an expression moves."""
-    return cost(expression)[0]
-
-
-@lru_cache(maxsize=KNOWN)
 def remove_redundant_moves(expression: Expression) -> Expression:
     """Remove moves to the present location, moves of moves, and sums that add nothing up (Fig. 4, bottom-up)."""
+    if expression.is_simple:
+        return expression
     match expression:
-        case Move(to, Sum(keys, Read() as read)) if set(keys) == read.variables:
-            return _move(to, read)
+        case Move(to, Sum(_, child) as total) if total.adds_nothing:
+            return _move(to, child)
         case Join(left, right):
-            new_left, new_right = remove_redundant_moves(left), remove_redundant_moves(right)
-            return expression if new_left is left and new_right is right else Join(new_left, new_right)
+            return Join(remove_redundant_moves(left), remove_redundant_moves(right))
         case Sum(keys, child):
-            new = remove_redundant_moves(child)
-            return expression if new is child else Sum(keys, new)
+            return Sum(keys, remove_redundant_moves(child))
         case Move(to, child):
             return _move(to, remove_redundant_moves(child))
     return expression
@@ -173,7 +129,7 @@ RULES: tuple[Callable[[Expression], Iterator[Expression]], ...] = (
 )
 
 
-@lru_cache(maxsize=KNOWN >> 2)
+@lru_cache(maxsize=1 << 12)  # most subexpressions are shared
 def _rewrite(expression: Expression) -> tuple[Expression, ...]:
     """List the expressions that one rule makes at one node."""
     return tuple(_find_rewriting(expression))
@@ -220,4 +176,4 @@ def _can_move(to: Location, child: Expression) -> bool:
     source = child.child.at if isinstance(child, Move) else child.at
     if source != to and (isinstance(source, Line) or (source is EVERYWHERE and isinstance(to, Line))):
         return False
-    return isinstance(to, Mark) or set(to.keys) <= child.variables
+    return isinstance(to, Mark) or child.variables.issuperset(to.keys)
