@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 REPEATS = 3  # of each measurement, the least of which counts
-PLACED = ("FULL JOINs", "JOINs with")  # constructs whose placement is measured, too
+PLACED = ("FULL JOINs", "JOINs with", "JOINs on")  # constructs whose placement is measured, too
 R = "CREATE STREAM r (k INT, x INT, v INT) USING csv OPTIONS (path 'r.csv', header 'true');\n"
 
 
@@ -40,6 +40,15 @@ def joined(kind: str) -> Callable[[int], str]:
     )
 
 
+def by_own_keys(kind: str) -> Callable[[int], str]:
+    """Write a query over a chain of streams, each joined to the one before it by a key of its own."""
+    return lambda n: (
+        listed(lambda i: f"CREATE STREAM e{i} (k{i} INT, n{i} INT) USING csv OPTIONS (path 'r.csv');\n", n + 1, "")
+        + f"SELECT {listed(lambda i: f'k{i}', n + 1)} FROM e1 "
+        + listed(lambda i: f"{kind} JOIN e{i + 1} ON n{i} = k{i + 1}", n, " ")
+    )
+
+
 QUERIES: dict[str, tuple[int, Callable[[int], str]]] = {
     "copies of a stream in a chain": (
         10,
@@ -54,8 +63,25 @@ QUERIES: dict[str, tuple[int, Callable[[int], str]]] = {
         lambda n: streams(n + 1) + "SELECT COUNT(*) FROM e0 " + listed(lambda i: f"FULL JOIN e{i} USING (k)", n, " "),
     ),
     "FULL JOINs with all their columns": (49, joined("FULL")),
+    "FULL JOINs with a sum of each column": (
+        49,
+        lambda n: (
+            joined("FULL")(n).replace(listed(lambda i: f"x{i}", n + 1), listed(lambda i: f"SUM(x{i}) AS s{i}", n + 1))
+            + " GROUP BY k"
+        ),
+    ),
+    "FULL JOINs on expressions": (
+        49,
+        lambda n: (
+            streams(n + 1)
+            + "SELECT COUNT(*) FROM e0 "
+            + listed(lambda i: f"FULL JOIN e{i} ON e{i - 1}.k + 1 = e{i}.k + 1", n, " ")
+        ),
+    ),
     "LEFT JOINs with all their columns": (49, joined("LEFT")),
     "JOINs with all their columns": (49, joined("")),
+    "LEFT JOINs on different keys": (49, by_own_keys("LEFT")),
+    "JOINs on different keys": (49, by_own_keys("")),
     "orders of window functions": (
         8,
         lambda n: R + "SELECT k, " + listed(lambda i: f"SUM(x) OVER (ORDER BY v + {i}) AS c{i}", n) + " FROM r",

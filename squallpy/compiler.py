@@ -111,6 +111,8 @@ def results_apart(compiled: CompiledProgram, apart: Collection[int]) -> Mapping[
 
 def _number(queries: Sequence[Query]) -> tuple[int, ...]:
     """Number queries from 0 on; those that differ only in names have one number."""
+    if len(queries) == 1:
+        return (0,)
     interner, numbers = PlanInterner(), dict[int, int]()
     return tuple(numbers.setdefault(interner.number(query.plan), len(numbers)) for query in queries)
 

@@ -295,6 +295,8 @@ def columns(expr: Expr) -> frozenset[Column]:
 
 def substitute(expr: Expr, mapping: dict[int, Expr]) -> Expr:
     """Replace columns by id."""
+    if isinstance(expr, Column):
+        return mapping.get(expr.id, expr)
     if not any(column.id in mapping for column in columns(expr)):
         return expr
     return transform(expr, lambda e: mapping.get(e.id) if isinstance(e, Column) else None)

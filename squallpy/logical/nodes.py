@@ -78,6 +78,8 @@ def check(expr: Expr, *inputs: Node) -> None:
 def check_all(exprs: Iterable[Expr], *inputs: Node) -> None:
     known = [node.ids for node in inputs]
     for expr in exprs:
+        if isinstance(expr, Column) and expr.id in known[0]:
+            continue
         missing = [c for c in columns(expr) if not any(c.id in ids for ids in known)]
         missing = [c for c in missing if not any(_is_lent(c, node) for node in inputs)]
         assert not missing, f"{expr} reads {missing}, which no input has"
@@ -201,7 +203,7 @@ class LeftJoin(ConditionalJoin):
 
     @CachedProperty
     def output(self) -> tuple[Column, ...]:
-        return (*self.left.output, *(replace(c, nullable=True) for c in self.right.output))
+        return (*self.left.output, *(c if c.nullable else replace(c, nullable=True) for c in self.right.output))
 
 
 class SemiJoin(ConditionalJoin):

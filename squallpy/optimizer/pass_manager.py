@@ -11,7 +11,7 @@ from squallpy.base.records import dataclass
 from squallpy.logical.apply import Apply
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.constant_folding import Evaluate
-from squallpy.logical.expressions import Expr, columns, transform
+from squallpy.logical.expressions import Compound, Expr, columns, transform
 from squallpy.logical.nodes import (
     Aggregate,
     ConditionalJoin,
@@ -98,7 +98,8 @@ class RulePass(Pass[Node]):
         exprs = [(make.__name__, make(context.evaluate)) for make in self.evaluating_rules]
         exprs += [(rule.__name__, rule) for rule in self.exprs]
         passes = [(rule.__name__, _over_nodes(rule)) for rule in self.nodes]
-        passes += [(name, _over_expressions(rule)) for name, rule in exprs]
+        compounds = _Compounds()
+        passes += [(name, _over_expressions(rule, compounds)) for name, rule in exprs]
         passes = [(name, change) for name, change in passes if name not in context.disabled_passes]
         known = defaultdict[str, Rewritten](dict)
         changed = True
@@ -194,11 +195,29 @@ def _over_nodes(rule: NodeRule) -> Callable[[Node], Node]:
     return lambda node: rule(node) or node
 
 
-def _over_expressions(rule: ExprRule) -> Callable[[Node], Node]:
+class _Compounds:
+    """The expressions of operators that are more than a column or a constant, which rules leave as they are.
+
+    A projection of n columns, which each operator of a chain has, is looked through once for all rules.
+    """
+
+    def __init__(self) -> None:
+        self._known = dict[int, tuple[Node, tuple[tuple[int, Expr], ...]]]()  # by the operator's id; keeps it alive
+
+    def of(self, node: Node) -> tuple[tuple[int, Expr], ...]:
+        """List the compound expressions of an operator, with their places among all of them."""
+        if id(node) not in self._known:
+            found = ((place, expr) for place, expr in enumerate(expressions(node)) if isinstance(expr, Compound))
+            self._known[id(node)] = node, tuple(found)
+        return self._known[id(node)][1]
+
+
+def _over_expressions(rule: ExprRule, compounds: _Compounds) -> Callable[[Node], Node]:
     def change(node: Node) -> Node:
-        old = expressions(node)
-        new = tuple(transform(expr, rule) for expr in old)
-        return node if all(a is b for a, b in zip(old, new, strict=True)) else with_expressions(node, new)
+        new = {place: after for place, expr in compounds.of(node) if (after := transform(expr, rule)) is not expr}
+        if not new:
+            return node
+        return with_expressions(node, tuple(new.get(place, expr) for place, expr in enumerate(expressions(node))))
 
     return change
 

@@ -7,7 +7,7 @@ variables that the deltas do not bind (`dbtoaster-batch-ivm` §2.2 and its footn
 version, before or after the batch, so all its atoms of the relation that changes have the same version.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -74,48 +74,68 @@ def split(
         torn: Components of atoms from before and after the batch are cut between these; else raises MixedVersionsError.
     """
     rest = [f for f in factors if not isinstance(f, Rel)]
-    assigns = [f for f in rest if isinstance(f, Assign)]
+    assigns = [f for f in rest if isinstance(f, Assign) and f.reads and not isinstance(f.value, Column)]
     groups = [_attach(f, assigns) for f in factors if isinstance(f, Rel)]
     if each_atom:
         pieces = [[group] for group in sorted(groups, key=lambda group: not group.atom.delta)]
     else:
         pieces = _components(groups, rest, split_versions)
-    bodies = [(*body, *_covered(body, rest)) for body in map(_concatenate, pieces)]
+    bodies = _with_covered(list(map(_concatenate, pieces)), rest)
     inside = {id(f) for body in bodies for f in body}
     filters = [f for f in rest if id(f) not in inside and not _compute_key(bodies, f)]
     bodies = [_without_implied(body) for body in bodies]
     scopes = [bound_by(body) for body in bodies]
 
-    picked: list[list[Lane | None]] = [[] for _ in bodies]
-    residual: list[Lane | None] = []
-    read = {id(f): columns(f) for lane in values.lanes for f in lane or ()}
-    for lane in values.lanes:
-        if lane is None:
-            for chosen in (*picked, residual):
-                chosen.append(None)
-            continue
-        left = list(lane)
-        for scope, chosen in zip(scopes, picked, strict=True):
-            mine = [f for f in left if f != MINUS and read[id(f)] <= scope]
-            left = [f for f in left if f == MINUS or not read[id(f)] <= scope]
-            chosen.append(tuple(mine))
-        residual.append(tuple(left))
+    index = _Scopes(scopes)
+    products = [_split_lane(lane, index) for lane in values.lanes]
+    *picked, residual = zip(*products, strict=True) if products else ((),) * (len(bodies) + 1)
 
-    outside = frozenset(keys) | variables(Values(tuple(residual))) | frozenset().union(*map(variables, filters))
+    outside = frozenset(keys) | variables(Values(residual)) | frozenset().union(*map(variables, filters))
     shared = Counter(v for scope in scopes for v in scope)
     components = []
     for i, body in enumerate(bodies):
         unit_keys = tuple(v for v in _in_order(body) if v in outside or shared[v] > 1)
         after = any(isinstance(f, Rel) and f.is_after for f in body)
         body = tuple(replace(f, is_after=False) if isinstance(f, Rel) else f for f in body) if after else body
-        components.append(Component(prune(body, unit_keys, picked[i]), unit_keys, tuple(picked[i]), after))
-    return Split(tuple(components), tuple(filters), tuple(residual))
+        components.append(Component(prune(body, unit_keys, picked[i]), unit_keys, picked[i], after))
+    return Split(tuple(components), tuple(filters), residual)
 
 
-def _covered(body: tuple[Factor, ...], rest: Sequence[Factor]) -> Iterator[Factor]:
-    """List the other factors that read only variables bound by a body."""
-    scope, own = bound_by(body), {id(f) for f in body}
-    return (f for f in rest if id(f) not in own and _covers(scope, f))
+class _Scopes:
+    """The variables of several bodies, and the bodies that have a variable."""
+
+    def __init__(self, scopes: Sequence[frozenset[Column]]) -> None:
+        self.scopes = scopes
+        self._holders = defaultdict[Column, list[int]](list)
+        for i, scope in enumerate(scopes):
+            for v in scope:
+                self._holders[v].append(i)
+
+    def covering(self, read: frozenset[Column]) -> Iterator[int]:
+        """List the bodies that bind all variables that are read, in their order."""
+        some = self._holders.get(next(iter(read)), ()) if read else range(len(self.scopes))
+        return (i for i in some if read <= self.scopes[i])
+
+
+def _split_lane(lane: Lane | None, bodies: _Scopes) -> list[Lane | None]:
+    """Split the factors of a lane over the first bodies that bind what they read; last come those that none binds."""
+    parts: list[Lane | None] = [None if lane is None else ()] * (1 + len(bodies.scopes))
+    for f in lane or ():
+        place = -1 if f == MINUS else next(bodies.covering(columns(f)), -1)
+        parts[place] = (*(parts[place] or ()), f)
+    return parts
+
+
+def _with_covered(bodies: list[tuple[Factor, ...]], rest: Sequence[Factor]) -> list[tuple[Factor, ...]]:
+    """Add to each body the other factors that read only variables that it binds."""
+    index, more = _Scopes(list(map(bound_by, bodies))), [list[Factor]() for _ in bodies]
+    own = [{id(f) for f in body} for body in bodies]
+    for f in rest:
+        reads = f.reads if isinstance(f, Cmp | Assign) else frozenset[Column]()
+        for i in index.covering(reads):
+            if id(f) not in own[i] and _covers(index.scopes[i], f):
+                more[i].append(f)
+    return [(*body, *extra) for body, extra in zip(bodies, more, strict=True)]
 
 
 def _compute_key(bodies: list[tuple[Factor, ...]], factor: Factor) -> bool:

@@ -7,7 +7,7 @@ it, so that all aggregates over one join share one pool: its payload is their pr
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import field, replace
-from itertools import count
+from itertools import count, islice
 
 from squallpy.base.free_names import FreeNames
 from squallpy.base.records import dataclass
@@ -97,12 +97,17 @@ class Registry:
         theirs = dict(zip(crossed[0], keys, strict=True))
         canonical = {v.id: number for number, v in entry.terms[0].own_columns.items()}
         ordered = tuple(theirs[canonical[key.id]] for key in entry.keys)
-        lanes = zip(*(term.lanes for term in terms), strict=True)
-        return entry.name, ordered, tuple(self._lane(entry, spellings, lane) for lane in lanes)
+        lanes = list(zip(*(term.lanes for term in terms), strict=True))
+        numbers = {lane: self._lane(entry, spellings, lane) for lane in dict.fromkeys(lanes)}
+        return entry.name, ordered, tuple(map(numbers.__getitem__, lanes))
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(entry.name for entry in self.entries.values())
+
+    def names_from(self, number: int) -> Iterator[str]:
+        """Yield the names of all views from a number on, the last one first."""
+        return (entry.name for entry in islice(reversed(self.entries.values()), len(self.entries) - number))
 
     @property
     def views(self) -> tuple[View, ...]:

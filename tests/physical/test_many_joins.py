@@ -1,4 +1,4 @@
-"""How often the planner does the steps whose number grows fastest with the inputs of a join."""
+"""How often the compiler does the steps whose number grows fastest with the inputs of a join."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,12 +8,14 @@ import pytest
 
 from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
+from squallpy.optimizer import pass_manager
 from squallpy.physical.access_paths import _StatementSteps
 from squallpy.physical.distribute import distributed_program
 from squallpy.physical.distribute.distributed_program import Distribution, Placement, distribute
 from squallpy.physical.distribute.location_tags import COLUMNS, PlacementError, _Properties
 from squallpy.physical.distribute.single_transformer import Form, Transfer
 from squallpy.physical.planner import place
+from squallpy.program import components
 from squallpy.program.trigger_program import Program
 
 
@@ -44,6 +46,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     count(_StatementSteps, "_choose_path")
     count(distributed_program, "simplify_moves")
+    count(pass_manager, "transform")
+    count(components, "_covers")
     count(Form, "_move")
     count(Form, "add")
     count(_Properties, "_set_properties")
@@ -104,3 +108,19 @@ def test_a_search_costs_what_the_cheapest_placements_take(calls: Counter[str]) -
     read = sum(len(statement.refs) for trigger in found.triggers for statement in trigger.statements)
     place(found, 2, {})
     assert calls["_set_properties"] <= 20 * read
+
+
+@pytest.mark.parametrize("n", [10, 20])
+def test_projections_of_many_columns_are_looked_through_once(calls: Counter[str], n: int) -> None:
+    """Each of n operators has n columns; rules rewrite the expressions that are more than a column, a few each."""
+    program(f"SELECT * FROM {joins('FULL', n)}", n + 1)
+    assert calls["transform"] <= 30 * n
+
+
+@pytest.mark.parametrize("aggregate", ["{}", "SUM({})"])
+@pytest.mark.parametrize("n", [10, 20])
+def test_filters_are_tried_on_the_views_that_bind_what_they_read(calls: Counter[str], n: int, aggregate: str) -> None:
+    """A delta is joined with n views; of n filters each reads variables of one or two of them."""
+    read = ", ".join(aggregate.format(f"v{i}") for i in range(n + 1))
+    program(f"SELECT k, {read} FROM {joins('FULL', n)}{' GROUP BY k' if 'SUM' in aggregate else ''}", n + 1)
+    assert calls["_covers"] <= 10 * n

@@ -148,7 +148,9 @@ class Sides:
         missing = tuple((ctx.column(c.name, c.type, True), Literal(None, c.type)) for c in left.output)
         rest = Project(AntiJoin(right, left, on), (*missing, *((c, c) for c in right.output)))
         output = (*left.output, *right.output)
-        return Union((LeftJoin(left, right, on), rest), tuple(replace(c, nullable=True) for c in output))
+        return Union(
+            (LeftJoin(left, right, on), rest), tuple(c if c.nullable else replace(c, nullable=True) for c in output)
+        )
 
 
 class JoinPairs:

@@ -28,6 +28,8 @@ class SpjBlock:
         """Replace columns by what computes them."""
         if isinstance(expr, Column):
             return self.computed.get(expr.id, expr)
+        if isinstance(expr, Literal):
+            return expr
         return self.fold(substitute(expr, self.computed))
 
     def compute(self, new: Iterable[tuple[Column, Expr]]) -> None:

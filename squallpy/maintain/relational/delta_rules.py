@@ -113,6 +113,8 @@ def _multiply(choice: tuple[tuple[tuple[Factor, ...], Values], ...]) -> tuple[tu
     width = max((len(values.lanes) for _, values in choice), default=1)
     lanes: list[Lane | None] = [()] * width
     for _, values in choice:  # NB: a single lane is a scalar and embeds diagonally
+        if values.lanes == ((),):
+            continue
         factors_of = values.lanes * (width if len(values.lanes) == 1 else 1)
         lanes = [None if a is None or b is None else a + b for a, b in zip(lanes, factors_of, strict=True)]
     return factors, Values(tuple(lanes))

@@ -61,6 +61,19 @@ class _TooManyViews(Exception):
         self.joined = joined
 
 
+class _Origins:
+    """The first requester of each view, and the number of views that each requested first."""
+
+    def __init__(self) -> None:
+        self.roots, self.counts = dict[str, str](), Counter[str]()
+
+    def add(self, name: str, root: str) -> None:
+        """Note a request of a view, unless it is not the first one."""
+        if name not in self.roots:
+            self.roots[name] = root
+            self.counts[root] += 1
+
+
 def _maintain_model(aux: AuxiliaryRelation, free_names: FreeNames) -> "tuple[AuxiliaryRelation, FactorisedView] | None":
     """Build what maintains the view of a model's rows; None for other auxiliary relations."""
     if not isinstance(aux.kind, ModelRows):
@@ -81,30 +94,35 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
     factorised = [model[1] for model in models if model]
     roots = (*lowered.views, *(n.view for n in plain))
     joined = {view.name: _relations_joined(view) for view in roots}
-    origin = {view.name: view.name for view in roots}  # of each view: its first requester
+    origins = _Origins()
+    for view in roots:
+        origins.add(view.name, view.name)
     own = {view.name: view for view in (*lowered.views, *(n.view for n in plain if _is_own(n)))}
     relations = (*lowered.relations, *(aux.relation for aux in lowered.auxiliary))
     views: dict[str, View] = {}
     changes: dict[str, dict[str, list[_Change]]] = {relation.name: {} for relation in relations}  # by view
-    found_so_far = 0
+    found_so_far = named = 0
     while True:  # NB: until no statement reads a view or a lane that does not exist yet
         sources = [_source(aux, registry) for aux in lowered.auxiliary]
         auxiliary = tuple(replace(n, source=source) for n, source in zip(lowered.auxiliary, sources, strict=True))
-        origin = {source.name: n.view.name for n, source in zip(auxiliary, sources, strict=True)} | origin
+        for n, source in zip(auxiliary, sources, strict=True):
+            origins.add(source.name, n.view.name)
         found = own | {v.name: v for v in registry.views}
         new = [view for name, view in found.items() if views.get(name) != view]
         if not new:
             break
         for view in new:
-            root = origin[view.name]
+            root = origins.roots[view.name]
             uses = index_atoms((view,))
             for relation in (r for r in relations if r.name in uses):
                 terms = {id(term): term for _, term, _ in uses[relation.name]}.values()
                 made = [c for t in terms for c in _changes(view, t, relation, registry, joined[root] in apart)]
                 found_so_far += len(made) - len(changes[relation.name].get(view.name, ()))
                 changes[relation.name][view.name] = made
-            origin = dict.fromkeys(registry.names, root) | origin
-            if joined[root] not in apart and list(origin.values()).count(root) > MOST * len(joined[root]):
+            for name in registry.names_from(named):
+                origins.add(name, root)
+            named = len(registry.entries)
+            if joined[root] not in apart and origins.counts[root] > MOST * len(joined[root]):
                 raise _TooManyViews(joined[root])
             if found_so_far > most:
                 raise _too_many_statements(found_so_far, most)

@@ -13,6 +13,8 @@ def share_results(lowered: Lowered, context: PassContext) -> Lowered:
 
     Q1(k) := Sum_[k](R(k, x) ⋈ ⟨1, x⟩);  Q2(j) := Sum_[j](R(j) ⋈ ⟨1⟩) HAVING j > 3   →   Q1, also printed HAVING k > 3
     """
+    if len(lowered.result_of) == 1:
+        return lowered
     registry = Registry("", ids=context.ids)
     own = [lowered.views[number] for number in lowered.result_of]
     requests = [registry.request_view(view) for view in own]

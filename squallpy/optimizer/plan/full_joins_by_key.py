@@ -110,7 +110,7 @@ class _FullJoins:
         for column in output:
             operands = chain.operands[column.id]
             known = [own[c.id] for c in operands if c.id in own]
-            value = keys.get(_ids(operands)) or (coalesce(*known) if known else Literal(None, column.type))
+            value = (keys and keys.get(_ids(operands))) or (coalesce(*known) if known else Literal(None, column.type))
             items.append((self._allocator.column(column.name, column.type, value.nullable), value))
         return Project(plan, tuple(items))
 

@@ -211,21 +211,22 @@ def _values(node: Node, exprs: tuple[Expr, ...]) -> Iterator[Rows]:
 
     match node:
         case Project(child, items):
-            yield from _values(child, over({c.id: expr for c, expr in items}))
+            yield from _values(child, over({c.id: expr for c, expr in items if c.id in read}))
         case Aggregate(child, keys, aggs) if keys and read <= {c.id for c, _ in keys}:
             found = list(_values(child, over({c.id: expr for c, expr in keys})))
             yield from found if aggs or len(found) == 1 else [(node, exprs)]
         case Filter(child) if (found := list(_values(child, exprs))) != [(child, exprs)]:
             yield from found
-        case Join(left) | ConditionalJoin(left) if read <= {c.id for c in left.output}:
+        case Join(left) | ConditionalJoin(left) if read <= left.ids:
             yield from _values(left, exprs)
-        case Join(_, right) if read <= {c.id for c in right.output}:
+        case Join(_, right) if read <= right.ids:
             yield from _values(right, exprs)
-        case LeftJoin(left, right) if read <= {c.id for c in right.output}:
+        case LeftJoin(left, right) if read <= right.ids:
             yield from _values(right, over({c.id: c for c in right.output}))  # some may be NOT NULL now
             yield from _values(left, over({c.id: Literal(None, c.type) for c in right.output}))
         case Union(children, own):
+            places = [(place, c.id) for place, c in enumerate(own) if c.id in read]
             for child in children:
-                yield from _values(child, over({c.id: of for c, of in zip(own, child.output, strict=True)}))
+                yield from _values(child, over({id: child.output[place] for place, id in places}))
         case _:
             yield node, exprs

@@ -54,14 +54,12 @@ class _Join:
         number: The number of the statement in its trigger.
         refs: What it joins, in an order that does not depend on how the query is written.
         names: Names of its variables, by id, that are the same in joins that are equal.
-        products: Its lanes; None for those that add nothing.
     """
 
     number: int
     statement: Statement
     refs: tuple[Ref, ...]
     names: dict[int, Column]
-    products: tuple[Product | None, ...]
 
     @staticmethod
     def of(number: int, statement: Statement) -> "_Join":
@@ -70,11 +68,17 @@ class _Join:
         inside = [v for f in statement.filters for v in sorted(variables(f), key=lambda v: v.id)]
         for v in (*(v for ref in refs for v in ref.bound_variables), *inside):
             names.setdefault(v.id, Column(len(names), "", v.type, v.nullable))
-        products = (
-            None if lane is None else (tuple(r.picks[n] for r in refs if r.picks), _canonical(lane, {**names}))
-            for n, lane in enumerate(statement.lanes)
+        return _Join(number, statement, refs, names)
+
+    @property
+    def products(self) -> tuple[Product | None, ...]:
+        """Its lanes; None for those that add nothing."""
+        return tuple(
+            None
+            if lane is None
+            else (tuple(r.picks[n] for r in self.refs if r.picks), _canonical(lane, {**self.names}))
+            for n, lane in enumerate(self.statement.lanes)
         )
-        return _Join(number, statement, refs, names, tuple(products))
 
     @property
     def columns(self) -> dict[Column, Column]:
@@ -107,9 +111,9 @@ def _canonical(lane: Lane, names: dict[int, Expr]) -> Hashable:
 def _factored(name: str, joins: Sequence[_Join]) -> Iterator[Statement]:
     """Yield the partial product of equal joins, in the variables of the first, and the statements that add it."""
     first, *_ = joins
-    sources = dict[Product, tuple[_Join, int]]()
-    for join in joins:
-        for number, product in enumerate(join.products):
+    sources, every = dict[Product, tuple[_Join, int]](), [join.products for join in joins]
+    for join, products in zip(joins, every, strict=True):
+        for number, product in enumerate(products):
             if product is not None:
                 sources.setdefault(product, (join, number))
     columns, lanes = first.columns, list[Lane]()
@@ -123,9 +127,9 @@ def _factored(name: str, joins: Sequence[_Join]) -> Iterator[Statement]:
     refs = tuple(replace(ref, picks=own) for ref, own in zip(first.refs, picks, strict=True))
     keys, order = first.statement.keys, [*sources]
     yield Statement(name, keys, refs, first.statement.filters, tuple(lanes), partial=True)
-    for join in joins:
+    for join, products in zip(joins, every, strict=True):
         columns = join.columns
         own = tuple(columns[first.names[key.id]] for key in keys)
-        numbers = tuple(-1 if product is None else order.index(product) for product in join.products)
-        added = tuple(None if product is None else () for product in join.products)
+        numbers = tuple(-1 if product is None else order.index(product) for product in products)
+        added = tuple(None if product is None else () for product in products)
         yield replace(join.statement, refs=(Ref(name, own, numbers),), filters=(), lanes=added)
