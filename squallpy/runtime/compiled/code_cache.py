@@ -140,5 +140,5 @@ def _load_alone(path: Path) -> None:
 
 
 if __name__ == "__main__":  # as `background` starts it
-    os.nice(10)  # batches go first
+    os.nice(5)  # batches go first
     _load_alone(Path(sys.argv[1]))
