@@ -89,7 +89,7 @@ def oracle_random_queries(engine: str, case: Case, size: int | None) -> None:
 @pytest.mark.compiled
 @pytest.mark.xdist_group("random queries")
 @pytest.mark.parametrize("engine", COMPILED)
-@settings(max_examples=settings().max_examples * 4, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings().max_examples * 2, suppress_health_check=[HealthCheck.too_slow])
 @given(case=cases(), size=SIZES)
 def oracle_random_queries_compiled(engine: str, case: Case, size: int | None) -> None:
     run(case.rebatch(size) if size else case, COMPILED[engine]())
