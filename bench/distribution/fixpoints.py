@@ -98,7 +98,7 @@ def main() -> None:
         write(Path(name), given)
         for _ in range(options.turns):
             for partitions in options.partitions:
-                session, clock = Session(Path(name) / "q.sql", Settings(partitions=partitions)), Clock()
+                session, clock = Session(Path(name) / "q.sql", Settings(partitions=partitions, compile="off")), Clock()
                 session.run(RunOptions(batch_rows=1 << 20), clock, StopWhenIdle(), observer=clock)
                 assert [tuple(row.values()) for row in clock.rows] == answer, (clock.rows, answer)
                 first, later = clock.taken[0], np.median(np.array(clock.taken[WARM:]), axis=0)
