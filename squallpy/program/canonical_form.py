@@ -63,9 +63,10 @@ def spell(unit: Component) -> CanonicalForm:
     pairs = sorted(zip(mine, theirs, strict=True), key=lambda pair: _colour(pair[0], colours))
     atoms = tuple(atom for _, atom in pairs)
     for position, atom in enumerate(atoms):
-        names = [f.name for f in atom.relation.fields]
-        for name, v in atom.fields:
-            renaming.setdefault(v.id, _variable(-1 - position * 10_000 - names.index(name), v))
+        if unnamed := [(name, v) for name, v in atom.fields if v.id not in renaming]:
+            names = [f.name for f in atom.relation.fields]
+            for name, v in unnamed:
+                renaming.setdefault(v.id, _variable(-1 - position * 10_000 - names.index(name), v))
     return CanonicalForm(f"{len(keys)} keys\n{text}", atoms, renaming)
 
 
@@ -191,9 +192,11 @@ class _Search:
             near = {v for u in changed for _, shape in self._places[u] for v in shape.variables if v in own}
             divided = list[tuple[int, list[list[int]]]]()
             for colour in {found[v] for v in near}:
+                if len(members[colour]) == 1:
+                    continue
                 # NB: of variables that have nothing changed beside them, all have the mark of one
                 same = [v for v in members[colour] if v not in near]
-                compared = [v for v in members[colour] if v in near] + same[:1] if len(members[colour]) > 1 else []
+                compared = [v for v in members[colour] if v in near] + same[:1]
                 marks = _by_key((self._mark(v, found), v) for v in compared)
                 parts = [marks[mark] for mark in sorted(marks)]
                 divided.append((colour, [part + same[1:] if same and same[0] in part else part for part in parts]))

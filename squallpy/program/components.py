@@ -74,8 +74,8 @@ def split(
         torn: Components of atoms from before and after the batch are cut between these; else raises MixedVersionsError.
     """
     rest = [f for f in factors if not isinstance(f, Rel)]
-    assigns = [f for f in rest if isinstance(f, Assign) and f.reads and not isinstance(f.value, Column)]
-    groups = [_attach(f, assigns) for f in factors if isinstance(f, Rel)]
+    computed = [f for f in rest if isinstance(f, Assign) and f.reads and not isinstance(f.value, Column)]
+    groups = [_attach(f, computed) for f in factors if isinstance(f, Rel)]
     if each_atom:
         pieces = [[group] for group in sorted(groups, key=lambda group: not group.atom.delta)]
     else:
@@ -175,6 +175,8 @@ def _asked_not_null(comparison: Cmp) -> Column | None:
 def prune(body: tuple[Factor, ...], keys: Iterable[Column], lanes: Iterable[Lane | None]) -> tuple[Factor, ...]:
     """Drop assignments and fields that nothing reads: Sum_[b](R(a, b)) → Sum_[b](R(b))."""
     wanted = frozenset(keys) | variables(Values(tuple(lanes)))
+    if len(body) == 1 and isinstance(atom := body[0], Rel):
+        return (_with_fields(atom, [p for p in atom.fields if p[1] in wanted]),)
     times = Counter(v for f in body for v in variables(f))  # factors that have a variable
 
     def is_read(v: Column) -> bool:
@@ -192,13 +194,13 @@ def _with_fields(atom: Rel, fields: list[tuple[str, Column]]) -> Rel:
 
 
 def _attach(atom: Rel, assigns: Sequence[Assign]) -> _Group:
-    """Add to an atom the assignments that it can compute alone, in an order of evaluation.
+    """Add to an atom those of some computed variables that it can compute alone, in an order of evaluation.
 
     A variable that it binds already is for another atom to compute: a + 1 = b AND b + 1 = a.
     """
     body: list[Factor] = []
     bound = atom.reads
-    while more := [f for f in assigns if _covers(bound, f)]:
+    while more := [f for f in assigns if f.variable not in bound and f.reads <= bound]:
         body += more
         bound |= bound_by(more)
     return _Group(atom, tuple(body), bound)

@@ -1,6 +1,6 @@
 """Canonical spellings against all renamings tried out."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import permutations
 
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from squallpy.base.types import BOOLEAN, INT
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import Call, Column, Expr
+from squallpy.program import canonical_form
 from squallpy.program.calculus import Assign, Cmp, Factor, Rel, rename_factor, variables
 from squallpy.program.canonical_form import _least_text, _Search, spell
 from squallpy.program.components import Component, prune
@@ -151,3 +152,19 @@ def naive(unit: Component) -> tuple[object, ...]:
         factors = sorted(repr(rename_factor(f, names)) for f in core)
         texts.append((factors, sorted(repr(names[v.id]) for v in unit.keys)))
     return min(texts)
+
+
+def test_variables_that_differ_are_compared_with_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a chain of n relations each variable has a colour of its own from the first turn on, and needs no marks."""
+    n, counted, group = 40, list[int](), canonical_form._by_key
+
+    def count(items: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+        counted.append(1)
+        return group(items)
+
+    monkeypatch.setattr(canonical_form, "_by_key", count)
+    chained = [Column(id, f"v{id}", INT) for id in range(n + 1)]
+    relations = [Relation(f"r{i}", tuple(Field(f, INT) for f in "abc"), True, "csv") for i in range(n)]
+    _least_text.cache_clear()
+    spell(Component(tuple(rel(of, chained[i : i + 2]) for i, of in enumerate(relations)), (), ((),)))
+    assert len(counted) <= n // 4

@@ -188,7 +188,7 @@ class Distribution:
     def _expression(self, statement: Statement, places: Placements, deltas: Placements) -> Expression:
         """Choose the evaluation of a statement; `deltas` are the placements of its trigger's deltas."""
         found = [deltas[ref.name] if ref.name in deltas else places[ref.name] for ref in statement.refs]
-        stays = statement.partial or statement.target in self._results - places.keys()
+        stays = statement.partial or (statement.target in self._results and statement.target not in places)
         to = None if stays else places[statement.target]
         key = (id(statement), (*found, to))  # NB: comparison of deep expressions takes long
         if (known := self._memo.get(key)) is None:

@@ -146,12 +146,13 @@ class Form:
     def add(self, statement: Statement, expression: Expression) -> None:
         """Add a statement whose right-hand side is evaluated as the expression says."""
         keep, workers = None, None
-        outer = _Outer(statement, tuple(expression.reads), list(statement.filters), list(statement.lanes))
+        reads = tuple(expression.reads)
+        outer = _Outer(statement, reads, list(statement.filters), list(statement.lanes))
         if isinstance(expression, Move) and expression.is_free and isinstance(expression.to, Dist):
             keep, workers = _positions(expression.to.keys, statement.keys), expression.to.workers
             expression = expression.child
         if expression.stays:
-            refs = tuple(read.ref for read in expression.reads)
+            refs = tuple(read.ref for read in reads)
         else:
             refs = tuple(self._refs(expression, outer))
         target, filters, lanes = statement.target, tuple(outer.pending), tuple(outer.lanes)
