@@ -32,7 +32,7 @@ Million tuples a second by the mean batch; in brackets × interpreted.
 ASKED = """
 ## DuckDB and Polars, asked again
 
-Milliseconds of a batch, the rows appended and the query run over all of them, the median of nine; ours the mean, in
+Milliseconds of a batch, the rows appended and the query run over all of them, the median of five; ours the mean, in
 brackets the median. *gain*: the better of them by ours, in brackets by our median.
 
 """
