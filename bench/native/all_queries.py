@@ -8,7 +8,8 @@
 A query's batches of all sizes are of one run, in the last tenth of its stream, large ones first; what is before them
 comes in batches of 100,000. Compiled and interpreted triggers take turns, piece for piece. DuckDB and Polars are given
 all that came before the last tenth at once; at some of its batches the query is asked again. Each system is a process
-on one core, which others have not; the clock is its processor time.
+on one core; the clock is its processor time. All have memory that the machine has had before
+(`bench/measure/warm_memory.py`).
 """
 
 import argparse
@@ -30,6 +31,7 @@ from bench.data.queries import QUERIES
 from bench.data.tables import Stream, generate
 from bench.engines import open_engine
 from bench.measure.batches import Watch
+from bench.measure.warm_memory import kept
 from bench.native import all_queries_report
 from bench.native.loop import Loop, Schedule
 from squallpy.runtime.sources.replay import Sizes
@@ -73,10 +75,11 @@ def main() -> None:
             continue
         task, begin = Task(name, generate(QUERIES[name].benchmark, options.scale), core), perf_counter()
         result: dict[str, Any] = {"query": name, "scale": options.scale, "load": os.getloadavg()[0]}
-        result["squallpy"] = apart(run_triggers, task, "interpreted" not in options.without)
-        for peer in all_queries_report.PEERS:
-            if peer not in options.without:
-                result[peer] = {str(rows): apart(ask_again, task, peer, rows) for rows in ASKED}
+        with kept():
+            result["squallpy"] = apart(run_triggers, task, "interpreted" not in options.without)
+            for peer in all_queries_report.PEERS:
+                if peer not in options.without:
+                    result[peer] = {str(rows): apart(ask_again, task, peer, rows) for rows in ASKED}
         with path.open("a") as lines:
             lines.write(json.dumps(result) + "\n")
         known[name] = result

@@ -20,7 +20,8 @@ HEAD = """# Compiled triggers by the rows of a batch, TPC-H and TPC-DS
 
 Made by `python -m bench.native.all_queries`; do not edit. Scale {scale:g}; all relations but nation and region stream,
 interleaved in proportion to their sizes. Measured are batches in the last tenth of the stream: slicing of rows that are
-decoded, the step, changed groups as words. One core for each system, processor time. {cores} cores, load
+decoded, the step, changed groups as words. One core for each system, processor time; all have memory that the machine
+has had before, where else its host has to find each page that is touched first. {cores} cores, load
 {least:.1f}–{most:.1f}.
 
 """
