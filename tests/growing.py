@@ -85,9 +85,9 @@ class World:
             command, cwd=self.folder, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
         )
 
-    def grow(self) -> None:
-        """Let rows come to a source, at times half a line."""
-        name, rows = self.draw.choice("aabcdeg"), self.draw.randrange(1, 9)
+    def grow(self, name: str = "") -> None:
+        """Let rows come to a source, a given one or any, at times half a line."""
+        name, rows = name or self.draw.choice("aabcdeg"), self.draw.randrange(1, 9)
         lines = [f"{self.draw.randrange(5)},{self.draw.randrange(1000)}\n" for _ in range(rows)]
         self.number += 1
         if name == "g":
@@ -164,6 +164,7 @@ class World:
     def end(self, patience: float = 180) -> None:
         """Let the run read all that has come, as long as it goes on, and stop it."""
         assert self.run
+        self.grow("b")  # so that it has a batch to do: before that it may not have begun to listen to signals
         until, found = time.monotonic() + patience, dict[str, int]()
         wanted = {name: len(self.rows(name)) for name in "abcdeg"}
         while found != wanted:
