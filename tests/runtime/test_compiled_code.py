@@ -470,7 +470,7 @@ def differential_compiled_in_the_background(
         found = [engine.push(pushed) for engine in engines]
         assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1])
         if batch == 1:
-            assert compiler._process
+            assert compiler._process and os.getpgid(compiler._process.pid) != os.getpgrp()
             if killed:
                 compiler._process.kill()
             compiler._process.wait()

@@ -37,7 +37,9 @@ class BackgroundCompiler:
             try:
                 path, place = write_code(self._code.text, code_folder()), str(_PACKAGE)
                 line = [sys.executable, "-m", "squallpy.runtime.compiled.code_cache", str(path)]
-                self._process = subprocess.Popen(line, cwd=place, stdin=nothing, stdout=nothing, stderr=nothing)
+                self._process = subprocess.Popen(
+                    line, cwd=place, stdin=nothing, stdout=nothing, stderr=nothing, process_group=0
+                )  # NB: a group of its own, which Ctrl-C at a terminal does not reach
             except OSError as error:
                 self._fail(str(error))
             return None
