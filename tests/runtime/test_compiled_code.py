@@ -568,6 +568,10 @@ def test_code_is_taken_from_the_disk(tmp_path: Path) -> None:
     assert load_code(ONE, tmp_path).one(5) == 6
 
 
+def test_code_that_nobody_has_compiled_is_not_written(tmp_path: Path) -> None:
+    assert load_cached(ONE, tmp_path) is None and not list(tmp_path.iterdir())
+
+
 def test_modules_used_longest_ago_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code_cache, "MOST", 2)
     texts = [ONE + f"# {number}\n" for number in range(3)]

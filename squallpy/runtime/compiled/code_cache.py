@@ -37,7 +37,10 @@ def load_code(text: str, folder: Path | None = None) -> ModuleType:
 
 def load_cached(text: str, folder: Path | None = None) -> ModuleType | None:
     """Make a module of printed code if the disk has its functions compiled for this processor; None otherwise."""
-    path = write_code(text, folder or code_folder())
+    folder = folder or code_folder()
+    if not _path_of(text, folder).is_file():
+        return None
+    path = write_code(text, folder)  # unless it is damaged, it is there
     try:
         return _compiled(path, only_cached=True)
     except NotCached:
@@ -91,9 +94,14 @@ def _module(path: Path) -> tuple[ModuleType, list[Kernel]]:
     return module, own
 
 
+def _path_of(text: str, folder: Path) -> Path:
+    """Return the file of a module."""
+    return folder / f"triggers_{sha256(text.encode()).hexdigest()[:32]}.py"
+
+
 def write_code(text: str, folder: Path) -> Path:
     """Write a module, at once, unless it is there."""
-    path = folder / f"triggers_{sha256(text.encode()).hexdigest()[:32]}.py"
+    path = _path_of(text, folder)
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
         file, name = tempfile.mkstemp(dir=folder)
         with open(file, "w", encoding="utf-8") as sink:
