@@ -17,10 +17,7 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -31,6 +28,7 @@ from bench.data.queries import QUERIES
 from bench.data.tables import Stream, generate
 from bench.engines import open_engine
 from bench.measure.batches import Watch
+from bench.measure.processes import apart
 from bench.measure.warm_memory import kept
 from bench.native import all_queries_report
 from bench.native.loop import Loop, Schedule
@@ -55,11 +53,10 @@ BUDGET = 12.0  # seconds of them
 
 @dataclass(frozen=True)
 class Task:
-    """A query over the tables in a folder, and the core that it has."""
+    """A query over the tables in a folder."""
 
     query: str
     folder: Path
-    core: int
 
     def stream(self, rows: int) -> Stream:
         return Stream(QUERIES[self.query], self.folder, rows)
@@ -73,13 +70,13 @@ def main() -> None:
     for name in options.queries:
         if name in known:
             continue
-        task, begin = Task(name, generate(QUERIES[name].benchmark, options.scale), core), perf_counter()
+        task, begin = Task(name, generate(QUERIES[name].benchmark, options.scale)), perf_counter()
         result: dict[str, Any] = {"query": name, "scale": options.scale, "load": os.getloadavg()[0]}
         with kept():
-            result["squallpy"] = apart(run_triggers, task, "interpreted" not in options.without)
+            result["squallpy"] = apart(core, run_triggers, task, "interpreted" not in options.without)
             for peer in all_queries_report.PEERS:
                 if peer not in options.without:
-                    result[peer] = {str(rows): apart(ask_again, task, peer, rows) for rows in ASKED}
+                    result[peer] = {str(rows): apart(core, ask_again, task, peer, rows) for rows in ASKED}
         with path.open("a") as lines:
             lines.write(json.dumps(result) + "\n")
         known[name] = result
@@ -105,18 +102,6 @@ def load(path: Path) -> dict[str, dict[str, Any]]:
     lines = [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
     found = {result["query"]: result for result in lines}
     return {name: found[name] for name in QUERIES if name in found}
-
-
-def apart(run: Callable[..., Any], task: Task, *args: Any) -> Any:
-    """Run in a process of its own on the task's core."""
-    with ProcessPoolExecutor(1, get_context("spawn"), bind, (task.core,)) as process:
-        return process.submit(run, task, *args).result()
-
-
-def bind(core: int) -> None:
-    """Bind this process to a core, before anything that counts them is imported."""
-    os.sched_setaffinity(0, {core})
-    os.environ["POLARS_MAX_THREADS"] = "1"
 
 
 def schedule_of(sizes: Sizes) -> Schedule:
@@ -148,7 +133,7 @@ def run_triggers(task: Task, interpreted: bool) -> dict[str, Any]:
         (answer,) = loop.executor.final()
         found[name] = {str(rows): (loop.mean(rows), loop.median(rows)) for rows in schedule.measured}
         found[f"{name} answer"] = verdict(stream, answer)
-    found["state"] = sum(used["bytes"] for used in loops["compiled"].executor.store.usage().values())
+    found["state"] = loops["compiled"].state
     return found
 
 

@@ -11,7 +11,7 @@ import argparse
 import gc
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
@@ -22,7 +22,7 @@ import numpy as np
 from bench.data.queries import QUERIES
 from bench.data.tables import Stream, generate
 from bench.fivm.run import figure
-from bench.native.all_queries import Task, apart
+from bench.measure.processes import apart
 from bench.native.loop import Loop, Schedule
 from bench.native.peers.coded import ROWS
 from bench.native.peers.report import head, line_of
@@ -70,10 +70,11 @@ def main() -> None:
     given = parser.parse_args()
     begin, small = os.getloadavg()[0], given.scale / SMALL
     table = head("query", "batch", "mean", "computing", "waiting", "growth", "state", "lines waited for, a tuple")
-    machine = apart(of_machine, Task("", Path(), max(os.sched_getaffinity(0))))
+    core = max(os.sched_getaffinity(0))
+    machine = apart(core, of_machine)
     for name in given.queries:
         for rows in given.rows:
-            whole, cached = (repeated(name, rows, scale) for scale in (given.scale, small))
+            whole, cached = (repeated(core, name, rows, scale) for scale in (given.scale, small))
             waiting = max(0.0, whole.median - cached.median)
             lines = waiting * 1e3 / machine.line_of(whole.state) / rows
             cells = (whole.mean, cached.median, waiting, max(0.0, whole.mean - whole.median), whole.state / 1e6, lines)
@@ -88,23 +89,22 @@ def main() -> None:
         given.out.write_text(text)
 
 
-def repeated(query: str, rows: int, scale: float) -> Bounds:
+def repeated(core: int, query: str, rows: int, scale: float) -> Bounds:
     """Measure a query several times, each in a process of its own."""
-    task = Task(query, generate(QUERIES[query].benchmark, scale), max(os.sched_getaffinity(0)))
-    runs: list[Bounds] = [apart(measure, task, rows, 0.5 if scale < 1 else SHARE) for _ in range(REPEATS)]
+    folder, share = generate(QUERIES[query].benchmark, scale), 0.5 if scale < 1 else SHARE
+    runs = [apart(core, measure, query, folder, rows, share) for _ in range(REPEATS)]
     return Bounds(median(r.median for r in runs), median(r.mean for r in runs), runs[0].state)
 
 
-def measure(task: Task, rows: int, share: float) -> Bounds:
+def measure(query: str, folder: Path, rows: int, share: float) -> Bounds:
     """Run a query's last batches of some rows, which are a share of its stream."""
-    stream = Stream(QUERIES[task.query], task.folder, rows)
+    stream = Stream(QUERIES[query], folder, rows)
     loop = Loop(stream, Schedule.of(stream.replay.sizes, [rows], MOST, share), ["compile=wait"])
     gc.collect()
     gc.freeze()
     for _ in loop.run():
         pass
-    state = sum(used["bytes"] for used in loop.executor.store.usage().values())
-    return Bounds(loop.median(rows), loop.mean(rows), state)
+    return Bounds(loop.median(rows), loop.mean(rows), loop.state)
 
 
 @dataclass(frozen=True)
@@ -125,11 +125,10 @@ class Machine:
         yield line_of(*map(figure, (*self.random.values(), self.in_order, *self.first)))
 
 
-def of_machine(_: Task) -> Machine:
+def of_machine() -> Machine:
     """Measure what memory costs."""
     random = {size: read_at_random(size) for size in MEGABYTES}
-    first = (mean(touch_first(huge) for _ in range(REPEATS)) for huge in (False, True))
-    small, huge = first
+    small, huge = (mean(touch_first(huge) for _ in range(REPEATS)) for huge in (False, True))
     return Machine(random, read_in_order(MEGABYTES[-1]), (small, huge))
 
 
@@ -172,9 +171,8 @@ def _memory(megabytes: int, huge: bool) -> np.ndarray[tuple[int], np.dtype[np.in
     return np.frombuffer(area, np.int64)
 
 
-def _seconds(call: object) -> float:
+def _seconds(call: Callable[[], object]) -> float:
     """Processor time of a call."""
-    assert callable(call)
     begin = process_time()
     call()
     return process_time() - begin

@@ -92,6 +92,11 @@ class Loop(Times):
         input = Input({name: Decoded(table) for name, table in stream.tables.items()}, schedule)
         self.executor = LocalExecutor(plan, input, compiled=compile_plan(plan, parse_settings(settings).compile))
 
+    @property
+    def state(self) -> int:
+        """Bytes of its views."""
+        return sum(used["bytes"] for used in self.executor.store.usage().values())
+
     def run(self) -> Iterator[bool]:
         """Run piece by piece; each says whether it was one of those that are measured."""
         for _ in range(self.schedule.pieces[0][1].start):

@@ -34,19 +34,20 @@ class _Raised(Generic[T]):
 
     def __init__(self, read: Callable[[], T], write: Callable[[T], object], higher: Callable[[T], T]) -> None:
         self._read, self._write, self._higher = read, write, higher
-        self._lock, self._saved = threading.Lock(), list[T]()  # what it was before each user came
+        self._lock, self._users, self._before = threading.Lock(), 0, read()
 
     def __enter__(self) -> None:
         with self._lock:
-            self._saved.append(self._read())
-            self._write(self._higher(self._saved[0]))
+            if not self._users:
+                self._before = self._read()
+                self._write(self._higher(self._before))
+            self._users += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            first = self._saved[0]
-            self._saved.pop()
-            if not self._saved:
-                self._write(first)
+            self._users -= 1
+            if not self._users:
+                self._write(self._before)
 
 
 def _seldom(thresholds: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -5,14 +5,14 @@ SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.k = r.k)
 """
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from enum import Enum
 
 from squallpy.base.errors import Span
 from squallpy.base.records import dataclass
 from squallpy.base.types import BOOLEAN
 from squallpy.logical.cached_properties import CachedProperty
-from squallpy.logical.expressions import TRUE, Column, Expr
+from squallpy.logical.expressions import TRUE, Column, Expr, as_nullable
 from squallpy.logical.nodes import Node, check, check_all
 
 
@@ -107,7 +107,7 @@ class Apply(Node):
             case ApplyKind.CROSS:
                 return (*self.left.output, *self.right.output)
             case ApplyKind.LEFT:
-                return (*self.left.output, *(replace(c, nullable=True) for c in self.right.output))
+                return (*self.left.output, *map(as_nullable, self.right.output))
         return (*self.left.output, *self.outputs)
 
     @property

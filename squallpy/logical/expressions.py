@@ -293,6 +293,11 @@ def columns(expr: Expr) -> frozenset[Column]:
         return expr._columns
 
 
+def as_nullable(column: Column) -> Column:
+    """Return a column that may be NULL."""
+    return column if column.nullable else replace(column, nullable=True)
+
+
 def substitute(expr: Expr, mapping: dict[int, Expr]) -> Expr:
     """Replace columns by id."""
     if isinstance(expr, Column):

@@ -17,7 +17,7 @@ from squallpy.catalog.window_spec import WindowSpec
 from squallpy.functions.registry import WINDOWS
 from squallpy.logical.aggregate_calls import Agg, SortKeys, WindowFunction
 from squallpy.logical.cached_properties import CachedProperty
-from squallpy.logical.expressions import TRUE, Column, Expr, columns
+from squallpy.logical.expressions import TRUE, Column, Expr, as_nullable, columns
 
 
 class Node:
@@ -203,7 +203,7 @@ class LeftJoin(ConditionalJoin):
 
     @CachedProperty
     def output(self) -> tuple[Column, ...]:
-        return (*self.left.output, *(c if c.nullable else replace(c, nullable=True) for c in self.right.output))
+        return (*self.left.output, *map(as_nullable, self.right.output))
 
 
 class SemiJoin(ConditionalJoin):

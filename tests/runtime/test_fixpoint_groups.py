@@ -36,9 +36,13 @@ QUERIES = {
 COLUMNS = {"right": "x, y", "depth": "a, b, c", "wide": "a, b, c, d"}
 
 
-def script(name: str) -> str:
+def query_of(name: str) -> str:
     titles = COLUMNS.get(name, "a, b")
-    return f"{STREAMS} WITH RECURSIVE r ({titles}) AS ({QUERIES[name]}) SELECT * FROM r;"
+    return f"WITH RECURSIVE r ({titles}) AS ({QUERIES[name]}) SELECT * FROM r"
+
+
+def script(query: str) -> str:
+    return f"{STREAMS} {query};"
 
 
 def batches(seed: int, count: int, size: int) -> list[dict[str, pa.Table]]:
@@ -63,13 +67,12 @@ def batches(seed: int, count: int, size: int) -> list[dict[str, pa.Table]]:
     return found
 
 
-def check(engines: list[MemoryEngine], name: str, given: list[dict[str, pa.Table]], folder: Path) -> None:
-    """Run batches on all engines, with a restart; after each the rows are those of DuckDB."""
+def check(engines: list[MemoryEngine], query: str, given: list[dict[str, pa.Table]], folder: Path) -> None:
+    """Run batches on all engines, with restarts; after each the rows are those of the oracle."""
     for number, engine in enumerate(engines):
         place = folder / str(number)
         place.mkdir()
-        engine.start(script(name), place, {})
-    query = script(name).removeprefix(STREAMS).strip().removesuffix(";")
+        engine.start(script(query), place, {})
     oracle = Oracle(engines[0].relations, query)
     for number, batch in enumerate(given):
         for relation, rows in batch.items():
@@ -77,25 +80,25 @@ def check(engines: list[MemoryEngine], name: str, given: list[dict[str, pa.Table
         expected = oracle.answer()
         for engine in engines:
             engine.push(batch)
-            assert not difference(rows_of(engine.result()), expected, False), (name, number)
+            assert not difference(rows_of(engine.result()), expected, False), (query, number)
             if number % 4 == 2:
                 engine.restart()
 
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_oracle_queries(name: str, tmp_path: Path) -> None:
-    check([LocalEngine(), VolatileEngine()], name, batches(1, 12, 8), tmp_path)
+    check([LocalEngine(), VolatileEngine()], query_of(name), batches(1, 12, 8), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["right", long("three rules"), long("twice")])
 def test_oracle_with_kills(name: str, tmp_path: Path) -> None:
-    check([KilledEngine(2, seed=3, kills=0.02)], name, batches(2, 8, 8), tmp_path)
+    check([KilledEngine(2, seed=3, kills=0.02)], query_of(name), batches(2, 8, 8), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["three rules", long("wide"), long("twice")])
 def test_differential_pools_instead(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fixpoint, "stable_columns", ())
-    check([LocalEngine()], name, batches(1, 12, 8), tmp_path)
+    check([LocalEngine()], query_of(name), batches(1, 12, 8), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +118,7 @@ def test_differential_pools_instead(name: str, tmp_path: Path, monkeypatch: pyte
 def test_stable_columns(query: str, stable: tuple[int, ...], tmp_path: Path) -> None:
     titles = "a, b, c, d" if query == QUERIES["wide"] else "x, y" if query.startswith(QUERIES["right"]) else "a, b"
     path = tmp_path / "q.sql"
-    path.write_text(f"{STREAMS} WITH RECURSIVE r ({titles}) AS ({query}) SELECT * FROM r;")
+    path.write_text(script(f"WITH RECURSIVE r ({titles}) AS ({query}) SELECT * FROM r"))
     session = Session(path)
     compiled = session.compile(session.script.queries, 1, {})
     kinds = [feed.auxiliary.kind for feed in compiled.plan.feeds if feed.auxiliary]

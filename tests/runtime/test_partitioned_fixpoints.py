@@ -10,12 +10,10 @@ from squallpy.base.settings import Settings
 from squallpy.compiler import CompiledQuery
 from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.session import Session
-from squallpy.testing.compare_rows import difference, rows_of
-from squallpy.testing.engines import KilledEngine, LocalEngine, MemoryEngine, MovedEngine, PartitionedEngine
-from squallpy.testing.oracle import Oracle
+from squallpy.testing.engines import KilledEngine, LocalEngine, MovedEngine, PartitionedEngine
 from tests.marks import long
 from tests.runtime.test_fixpoint_groups import QUERIES as GROUPED
-from tests.runtime.test_fixpoint_groups import STREAMS, batches
+from tests.runtime.test_fixpoint_groups import batches, check, script
 
 RIGHT = f"WITH RECURSIVE r (x, y) AS ({GROUPED['right']})"
 QUERIES = {
@@ -61,24 +59,6 @@ def fixpoints(compiled: CompiledQuery) -> list[Fixpoint]:
     return [kind for kind in kinds if isinstance(kind, Fixpoint)]
 
 
-def check(engines: list[MemoryEngine], query: str, seed: int, count: int, folder: Path) -> None:
-    """Run batches on all engines, with restarts; after each the rows are those of the oracle."""
-    for number, engine in enumerate(engines):
-        place = folder / str(number)
-        place.mkdir()
-        engine.start(f"{STREAMS} {query};", place, {})
-    oracle = Oracle(engines[0].relations, query)
-    for number, batch in enumerate(batches(seed, count, 8)):
-        for relation, rows in batch.items():
-            oracle.push(relation, rows)
-        expected = oracle.answer()
-        for engine in engines:
-            engine.push(batch)
-            assert not difference(rows_of(engine.result()), expected, False), (query, number)
-            if number % 4 == 2:
-                engine.restart()
-
-
 class SplitEngine(PartitionedEngine):
     """A partitioned engine that insists on fixpoints that are divided."""
 
@@ -100,14 +80,14 @@ class RepinnedEngine(MovedEngine):
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_oracle_partitions(name: str, tmp_path: Path) -> None:
-    check([SplitEngine(3), LocalEngine()], QUERIES[name], 1, 10, tmp_path)
+    check([SplitEngine(3), LocalEngine()], QUERIES[name], batches(1, 10, 8), tmp_path)
 
 
 @pytest.mark.parametrize(
     "name", ["groups", "mutual", *map(long, ("times", "least", "several columns", "several starts"))]
 )
 def test_oracle_with_kills(name: str, tmp_path: Path) -> None:
-    check([KilledEngine(3, seed=3, kills=0.02)], QUERIES[name], 2, 8, tmp_path)
+    check([KilledEngine(3, seed=3, kills=0.02)], QUERIES[name], batches(2, 8, 8), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +97,7 @@ def test_oracle_with_kills(name: str, tmp_path: Path) -> None:
 def test_oracle_on_other_partitions(name: str, tmp_path: Path) -> None:
     """Rows go to the partitions that derive them, however many there are."""
     engine = MovedEngine(3, seed=5, kills=0.02)
-    check([engine], QUERIES[name], 3, 12, tmp_path)
+    check([engine], QUERIES[name], batches(3, 12, 8), tmp_path)
     assert engine.moves
 
 
@@ -125,7 +105,7 @@ def test_oracle_on_other_partitions(name: str, tmp_path: Path) -> None:
 def test_oracle_divided_in_another_way(name: str, tmp_path: Path) -> None:
     """By other columns, and with copies of what each partition had its own rows of."""
     engine = RepinnedEngine(3, seed=5, kills=0.02)
-    check([engine], QUERIES[name], 3, 12, tmp_path)
+    check([engine], QUERIES[name], batches(3, 12, 8), tmp_path)
     assert engine.moves > 2
 
 
@@ -173,7 +153,7 @@ def test_oracle_divided_in_another_way(name: str, tmp_path: Path) -> None:
 )
 def test_copied_columns(query: str, copied: tuple[tuple[int, ...], ...], tmp_path: Path) -> None:
     path = tmp_path / "q.sql"
-    path.write_text(f"{STREAMS} {query};")
+    path.write_text(script(query))
     session = Session(path)
     compiled = session.compile(session.script.queries, 3, {})
     assert [kind.copied_columns for kind in fixpoints(compiled)] == [copied]
@@ -182,7 +162,7 @@ def test_copied_columns(query: str, copied: tuple[tuple[int, ...], ...], tmp_pat
 
 def test_an_endless_recursion_ends_on_all_partitions(tmp_path: Path) -> None:
     query = "WITH RECURSIVE r (a, d) AS (SELECT x, 1 FROM start UNION SELECT a, d + 1 FROM r) SELECT * FROM r"
-    (engine := SplitEngine(3, iterations=50)).start(f"{STREAMS} {query};", tmp_path, {})
+    (engine := SplitEngine(3, iterations=50)).start(script(query), tmp_path, {})
     with pytest.raises(SquallError, match='"r" still changes after 50 iterations'):
         engine.push(batches(1, 1, 8)[0])
 
@@ -190,7 +170,7 @@ def test_an_endless_recursion_ends_on_all_partitions(tmp_path: Path) -> None:
 def test_explain_tells_how_rows_are_divided_or_why_not(tmp_path: Path) -> None:
     def lines(query: str) -> list[str]:
         path = tmp_path / "q.sql"
-        path.write_text(f"{STREAMS} {query};")
+        path.write_text(script(query))
         return [line for line in Session(path).explain("why").splitlines() if line.startswith("FIXPOINT")]
 
     def assert_division(name: str, how: str) -> None:
@@ -211,7 +191,7 @@ def test_explain_tells_how_rows_are_divided_or_why_not(tmp_path: Path) -> None:
 
 def test_rows_that_only_begin_a_recursion_are_sent_to_one_partition(tmp_path: Path) -> None:
     path = tmp_path / "q.sql"
-    path.write_text(f"{STREAMS} {QUERIES['groups']};")
+    path.write_text(script(QUERIES["groups"]))
     sends = [line.strip() for line in Session(path).explain("physical").splitlines() if "SEND" in line]
     assert sends == ["SEND T1(leaf, x, y, z) by x as T1.1", "SEND T2(leaf, x, y, z) to every partition as T2.1"]
 
@@ -221,4 +201,4 @@ def test_oracle_with_pinned_copies(name: str, tmp_path: Path) -> None:
     """Partitions with copies of all leaves divide the rows all the same."""
     engine = SplitEngine(3)
     engine._settings = Settings(compile="off", partition=(("F_N1", "everywhere"),))
-    check([engine], QUERIES[name], 6, 6, tmp_path)
+    check([engine], QUERIES[name], batches(6, 6, 8), tmp_path)

@@ -5,10 +5,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from multiprocessing import get_context
 from pathlib import Path
 
 import duckdb
@@ -17,6 +15,7 @@ import pyarrow as pa
 from bench.data.answers import verdict
 from bench.data.queries import QUERIES
 from bench.data.tables import Stream
+from bench.measure.processes import apart
 from bench.native.loop import Loop, Schedule, Times
 from bench.native.peers.coded import ROWS, Codes
 from squallpy.testing.compare_rows import Row, difference
@@ -77,18 +76,15 @@ class Run:
 
 def run_squallpy(task: Task) -> Run:
     """Run compiled triggers, in a process of their own."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as process:
-        return process.submit(_loop, task).result()
+    return apart(task.core, _loop, task)
 
 
 def _loop(task: Task) -> Run:
     loop = Loop(task.stream, task.schedule, ["compile=wait"])
-    os.sched_setaffinity(0, {task.core})
     for _ in loop.run():
         pass
-    state = sum(used["bytes"] for used in loop.executor.store.usage().values())
     (answer,) = loop.executor.final()
-    return Run(Times(loop.seconds), state, verdict(task.stream, answer))
+    return Run(Times(loop.seconds), loop.state, verdict(task.stream, answer))
 
 
 def build(package: str) -> None:

@@ -20,7 +20,7 @@ from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.coercion import coerce_exactly
 from squallpy.logical.expression_builders import call, coalesce
-from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, conjunction, conjuncts
+from squallpy.logical.expressions import TRUE, Column, Expr, Literal, as_nullable, columns, conjunction, conjuncts
 from squallpy.logical.nodes import AntiJoin, Filter, Join, LeftJoin, Node, Project, SemiJoin, Union, inner_join
 
 
@@ -148,9 +148,7 @@ class Sides:
         missing = tuple((ctx.column(c.name, c.type, True), Literal(None, c.type)) for c in left.output)
         rest = Project(AntiJoin(right, left, on), (*missing, *((c, c) for c in right.output)))
         output = (*left.output, *right.output)
-        return Union(
-            (LeftJoin(left, right, on), rest), tuple(c if c.nullable else replace(c, nullable=True) for c in output)
-        )
+        return Union((LeftJoin(left, right, on), rest), tuple(map(as_nullable, output)))
 
 
 class JoinPairs:
@@ -238,7 +236,7 @@ def merge(ctx: Context, kind: str, plan: Node, pairs: dict[str, tuple[Column, Co
         scope.hidden_ids.add(theirs.id)
         scope.merged_columns[name] = theirs if kind == "RIGHT" else ours
         if kind == "FULL":
-            type = coalesce(replace(ours, nullable=True), replace(theirs, nullable=True)).type
+            type = coalesce(as_nullable(ours), as_nullable(theirs)).type
             scope.merged_columns[name] = ctx.column(ours.name, type, True)
     if kind != "FULL" or not pairs:
         return plan

@@ -29,6 +29,7 @@ from squallpy.logical.expressions import (
     Column,
     Expr,
     Literal,
+    as_nullable,
     columns,
     conjunction,
     conjuncts,
@@ -285,13 +286,13 @@ class _DomainPushdown:
         """Give an Aggregate without keys a row for each of the domain's values: a count of nothing is 0."""
         self.is_complete = True
         keys = {c: self.context.like(c) for c in self.domain_columns}
-        aggs = tuple((replace(self.context.like(c), nullable=True), agg) for c, agg in whole.aggs)
+        aggs = tuple((as_nullable(self.context.like(c)), agg) for c, agg in whole.aggs)
         grouped = Aggregate(self.push(child), tuple((key, c) for c, key in keys.items()), aggs)
         pairs = zip(self.values.output, keys.values(), strict=True)
         plan = LeftJoin(self.values, grouped, conjunction(_equal(a, b, False) for a, b in pairs))
         items: list[tuple[Column, Expr]] = []
         for (column, agg), (found, _) in zip(whole.aggs, aggs, strict=True):
-            found = replace(found, nullable=True)
+            found = as_nullable(found)
             zero = Literal(0, column.type)
             items.append((column, case([(call("is_null", found), zero)], found) if agg.function == "count" else found))
         items += zip(self.domain_columns, self.values.output, strict=True)

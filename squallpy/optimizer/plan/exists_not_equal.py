@@ -9,7 +9,6 @@ rows of its k, and the matches are counted for each pair of k and s (TPC-H Q21).
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, BOOLEAN
@@ -24,6 +23,7 @@ from squallpy.logical.expressions import (
     Column,
     Expr,
     Literal,
+    as_nullable,
     column_of,
     columns,
     conjunction,
@@ -58,7 +58,7 @@ def exists_not_equal(node: Node, ids: Iterator[int]) -> Node | None:
             if isinstance(node, Join):
                 return Project(Filter(plan, others), (*ours, *left_predicates.items))
             shown = ((c, Case(((others, e),), Literal(None, c.type), c.type)) for c, e in left_predicates.items)
-            return Project(plan, (*ours, *((replace(c, nullable=True), e) for c, e in shown)))
+            return Project(plan, (*ours, *((as_nullable(c), e) for c, e in shown)))
     return None
 
 
@@ -77,7 +77,7 @@ def _join_counts(left: Node, right: Node, on: Expr, ids: Iterator[int]) -> tuple
         number = Column(next(ids), "n", BIGINT, False)
         same = conjunction(call("=", a, key) for (a, _), (key, _) in zip(pairs, keys, strict=True))
         left = LeftJoin(left, Aggregate(rows, keys, ((number, Agg("count", None)),)), same)
-        counts.append(coalesce(replace(number, nullable=True), Literal(0, BIGINT)))
+        counts.append(coalesce(as_nullable(number), Literal(0, BIGINT)))
     others = conjunction((Call(">", tuple(counts), BOOLEAN, False), *left_predicates))
     return left, Case(((others, TRUE),), FALSE, BOOLEAN) if others.nullable else others
 

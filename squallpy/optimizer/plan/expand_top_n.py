@@ -17,7 +17,17 @@ from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.aggregate_calls import Agg, OverClause, SortKey, SortKeys, WindowFunction
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.expression_builders import call, case, not_distinct
-from squallpy.logical.expressions import FALSE, Column, Expr, Literal, columns, conjunction, disjunction, is_null
+from squallpy.logical.expressions import (
+    FALSE,
+    Column,
+    Expr,
+    Literal,
+    as_nullable,
+    columns,
+    conjunction,
+    disjunction,
+    is_null,
+)
 from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project, Repeat, TopN, WindowFunctions
 from squallpy.logical.plan_properties import unique_columns
 from squallpy.logical.shared_aggregates import Items
@@ -167,6 +177,6 @@ def _later_value(top: TopN, by: Items, column: Column, new: ColumnAllocator) -> 
         keys = new.copies(top.partition)
         nulls = Aggregate(Filter(top.child, is_null(value)), keys, ((nulls_count, Agg("count", None)),))
         on = [not_distinct(expr, c) for c, expr in keys]
-        shown = replace(nulls_count, nullable=True)
+        shown = as_nullable(nulls_count)
         rows = Filter(LeftJoin(rows, nulls, conjunction(on)), disjunction((is_null(shown), call("<=", shown, offset))))
     return Aggregate(rows, by, ((column, Agg("max" if descending else "min", value)),))

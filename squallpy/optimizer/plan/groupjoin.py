@@ -23,6 +23,7 @@ from squallpy.logical.expressions import (
     Column,
     Expr,
     Literal,
+    as_nullable,
     columns,
     conjunction,
     conjuncts,
@@ -92,7 +93,7 @@ def groupjoin(join: Node, ids: Iterator[int], empty_groups: EmptyGroups) -> Node
     grouped = replace(aggregate, aggs=measures)
     grouping = groups(join.left, grouped, tuple(pairs.values()), ids) if pairs else replace(grouped, keys=())
     on = conjunction(Call("<=>", (p.left, p.column), BOOLEAN, False) for p in pairs.values()) if pairs else None
-    items = ((replace(c, nullable=True), value(c)) for c in join.right.output)
+    items = ((as_nullable(c), value(c)) for c in join.right.output)
     nothing: dict[int, Expr] = {c.id: Literal(None if c.nullable else 0, c.type) for c in aggs.values()}
     empty_groups[found.id] = nothing
     return Project(Join(join.left, grouping, on), (*((c, c) for c in join.left.output), *items))
@@ -111,7 +112,7 @@ def _inner_join(join: LeftJoin, aggregate: Aggregate, pairs: dict[int, Pair], sh
     groups = replace(aggregate, keys=tuple((pair.column, pair.right) for pair in pairs.values()))
     same = conjunction(Call("<=>", (pair.left, pair.column), BOOLEAN, False) for pair in pairs.values())
     names: dict[int, Expr] = {id: pair.column for id, pair in pairs.items()}
-    items = ((replace(c, nullable=True), substitute(shown.get(c.id, c), names)) for c in join.right.output)
+    items = ((as_nullable(c), substitute(shown.get(c.id, c), names)) for c in join.right.output)
     return Project(Join(join.left, groups, same), (*((c, c) for c in join.left.output), *items))
 
 

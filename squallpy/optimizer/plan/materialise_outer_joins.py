@@ -23,6 +23,7 @@ from squallpy.logical.expressions import (
     Column,
     Expr,
     Literal,
+    as_nullable,
     column_of,
     columns,
     conjunction,
@@ -197,7 +198,7 @@ def optional(join: LeftJoin, ids: Iterator[int]) -> Node:
     shown = tuple(replace(c, id=next(ids), nullable=True) for c in theirs)
     padded = bag(Union((rows, nothing), (*keys, *shown)), ids)
     same = [Call("<=>", (p.left, key), BOOLEAN, False) for p, key in zip(pairs, keys, strict=True)]
-    items = tuple((replace(c, nullable=True), own) for c, own in zip(theirs, shown, strict=True))
+    items = tuple((as_nullable(c), own) for c, own in zip(theirs, shown, strict=True))
     joined = Join(join.left, padded, conjunction(same) if same else None)
     return Project(joined, (*((c, c) for c in join.left.output), *items))
 
@@ -219,7 +220,7 @@ def _pair_values(join: LeftJoin, ids: Iterator[int]) -> tuple[tuple[Pair, ...], 
             case Call("=" | "<=>" as name, (a, b)) if a.type == b.type and _is_between_sides(a, b, ours, theirs):
                 here, there = (a, b) if {c.id for c in columns(a)} <= ours else (b, a)
                 column = column_of(there, next(ids))
-                pairs.append(Pair(name == "=", here, there, replace(column, nullable=True)))
+                pairs.append(Pair(name == "=", here, there, as_nullable(column)))
             case _:
                 return _join_distinct_values(join, ids)
     return tuple(pairs), Filter(right, conjunction(own)) if own else right
