@@ -64,8 +64,12 @@ class Stream:
     @cached_property
     def replay(self) -> Replay:
         streams = [name for name, relation in self.query.relations.items() if relation.stream]
-        sizes = {name: pq.read_metadata(self.folder / f"{name}.parquet").num_rows for name in streams}
-        return Replay(sizes, self.batch_rows, self.order)
+        return Replay({name: self.sizes[name] for name in streams}, self.batch_rows, self.order)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The rows of each table, static ones, too, of which none is decoded."""
+        return {name: pq.read_metadata(self.folder / f"{name}.parquet").num_rows for name in self.query.tables}
 
     @property
     def batches(self) -> int:

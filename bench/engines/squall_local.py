@@ -192,7 +192,7 @@ def session_of(stream: Stream, settings: Sequence[str] = ()) -> Session:
 def plan_of(stream: Stream, partitions: int, settings: Sequence[str] = ()) -> Plan:
     session = session_of(stream, settings)
     [query] = session.script.queries
-    return session.compile(query, partitions, {name: len(table) for name, table in stream.tables.items()}).plan
+    return session.compile(query, partitions, stream.sizes).plan
 
 
 def open_sources(stream: Stream) -> dict[str, Any]:
