@@ -148,6 +148,31 @@ def test_empty_row_groups(tmp_path: Path) -> None:
     assert source.read(0, 0, ("a",)).schema.types == [pa.int64()]
 
 
+def test_texts_of_few_values_are_read_by_their_dictionary(tmp_path: Path) -> None:
+    """Also where it is another one in the next row group, tells the operation, or holds bytes or a date."""
+    few = ["x", None, "é", "", "x"] * 40
+    columns = {
+        "few": few,
+        "other": ["a"] * 100 + ["b", None] * 50,
+        "many": [f"{i} {i**99}" for i in range(200)],
+        "day": ["2024-02-29", None] * 100,
+        "bytes": pa.array([b"x", b"y"] * 100, pa.binary()),
+        "op": ["+", "-"] * 100,
+        "inside": [{"few": "x"}] * 200,
+    }
+    pq.write_table(pa.table(columns), tmp_path / "r.parquet", row_group_size=100)
+    fields = {"few": VARCHAR, "OTHER": VARCHAR, "many": VARCHAR, "day": DATE, "bytes": VARCHAR}
+    source = open_source(relation(fields, op="op"), tmp_path)
+    (part,) = source.parts
+    assert parquet._few_valued(part.file) == ("few", "other", "day", "bytes", "op")
+    for with_checksum in (False, True):
+        rows = part.read(0, 200, source.relation.fields, "op", with_checksum).table
+        assert rows["few"].to_pylist() == few and rows["few"].type == pa.string()
+        assert rows["OTHER"].to_pylist() == columns["other"] and rows["many"].to_pylist() == columns["many"]
+        assert rows["day"].to_pylist() == [datetime.date(2024, 2, 29), None] * 100
+        assert rows["bytes"].to_pylist() == ["x", "y"] * 100 and rows["__mult"].to_pylist() == [1, -1] * 100
+
+
 def shares(source: FileSource, start: int, stop: int, count: int) -> list[tuple[int, int]]:
     return [(part.start, part.stop) for part in source.split({"row": start}, {"row": stop}, count)]
 
