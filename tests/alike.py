@@ -27,6 +27,7 @@ SOME = {
     "physical/distribute/test_pinned_placements.py::differential_right_wherever_a_view_is_set_to_be": 1,
     "physical/joins/test_migration_protocol.py::property_any_number_of_joiners": 0,
     "physical/joins/test_migration_protocol.py::test_migrations_happen": 2,
+    "physical/joins/test_range_partitioning.py::test_the_load_of_the_best_ranges": 3,
     "physical/test_view_passes.py::test_no_view_is_visited_more_often_than_it_must_be": 2,
     "plans/test_choices.py::differential_over_kills": 2,
     "plans/test_choices.py::differential_whatever_is_chosen": 2,

@@ -19,6 +19,7 @@ class JoinOperator(Enum):
     STATIC_OPT = "StaticOpt"  # the grid that is best for the sizes of sources
     DYNAMIC = "Dynamic"  # a grid that adapts
     HYBRID = "Hybrid"  # by hash, but heavy keys on grids that adapt
+    RANGE = "Range"  # a band join by ranges of the banded column, heavy ones on grids
     HYPERCUBE = "HyperCube"  # a dimension for each equality and each other relation
 
     @property
@@ -28,11 +29,12 @@ class JoinOperator(Enum):
 
     @property
     def adapts(self) -> bool:
-        return self in (JoinOperator.AUTO, JoinOperator.DYNAMIC, JoinOperator.HYBRID, JoinOperator.HYPERCUBE)
+        return self not in (JoinOperator.SHJ, JoinOperator.STATIC_MID, JoinOperator.STATIC_OPT)
 
 
-BINARY_OPERATORS = tuple(o.value for o in JoinOperator if o not in (JoinOperator.AUTO, JoinOperator.HYPERCUBE))
-"""Operators of a join of two inputs."""
+_SPECIAL = (JoinOperator.AUTO, JoinOperator.RANGE, JoinOperator.HYPERCUBE)
+BINARY_OPERATORS = tuple(o.value for o in JoinOperator if o not in _SPECIAL)
+"""Operators of any join of two inputs, or of any that has an equality."""
 MOST_ITERATIONS = 10_000  # more are rather a recursion that does not end
 MOST_STATEMENTS = 10_000  # each takes a millisecond or two to compile
 MOST_PARTITIONS = 4096  # each is a task of every stage
@@ -76,10 +78,10 @@ class Settings:
     )
     join_operator: str = setting(
         "auto",
-        "distribution of joins: auto (by cost; joins without an equality use an adaptive grid, equi-joins whose rows "
-        "are the result use Hybrid), SHJ (by hash), Hybrid (by hash, with a grid for each heavy key), or a grid: "
-        "StaticMid (square), StaticOpt (best for the sizes of the sources), Dynamic (adaptive), or HyperCube (three "
-        "relations or more at once)",
+        "distribution of joins: auto (by cost; joins without an equality use an adaptive grid, or ranges where a band "
+        "is narrow, equi-joins whose rows are the result use Hybrid), SHJ (by hash), Hybrid (by hash, with a grid for "
+        "each heavy key), a grid: StaticMid (square), StaticOpt (best for the sizes of the sources), Dynamic "
+        "(adaptive), Range (by ranges of what a band compares), or HyperCube (three relations or more at once)",
         choices=tuple(operator.value for operator in JoinOperator),
         name="join.operator",
     )

@@ -36,6 +36,17 @@ def isolate(predicate: Expr, column: Column) -> IsolatedBound | None:
     return None
 
 
+def split_difference(a: Expr, b: Expr, type: Type) -> list[tuple[int, Expr]] | None:
+    """Split a − b into signed terms of one unit, that of a type; None if there are others.
+
+    Terms of doubles are added up with rounding; of others the sum is exact.
+    """
+    found = _terms(a, 1) + _terms(b, -1)
+    if type.kind is Kind.DOUBLE:
+        return found if all(term.type.kind is Kind.DOUBLE for _, term in found) else None
+    return found if all(_have_one_unit(term.type, type) for _, term in found) else None
+
+
 def _terms(expr: Expr, sign: int) -> list[tuple[int, Expr]]:
     """Split a sum into signed terms: x - (v + 1)   →   +x, −v, −1."""
     match expr:

@@ -13,7 +13,7 @@ from squallpy.base.settings import JoinOperator
 from squallpy.physical.distribute.heavy_key_placement import HEAVY_FRACTION
 from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS
 from squallpy.physical.joins.joiner_groups import square_grids
-from squallpy.physical.plan import HYPERCUBE, CubePlan, Lookup, Plan, PoolPlan, Send, Update
+from squallpy.physical.plan import HYPERCUBE, BandPlan, CubePlan, Lookup, Plan, PoolPlan, Send, Update
 from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.program.variable_names import Names
 
@@ -149,6 +149,8 @@ def _grids(plan: Plan) -> Iterator[str]:
     if plan.hypercube is not None:
         moves = "one dimension at a time gives parts to another when that is better" if plan.on_grid else "it stays"
         yield f"{_hypercube_text(plan.hypercube)}; {moves}"
+    if plan.band is not None:
+        yield _band_text(plan, plan.band)
     if plan.grid is not None:
         views = [view.view for view in plan.on_grid]
         grows = ", and to four times as many joiners when they are half full" if plan.capacity else ""
@@ -156,6 +158,15 @@ def _grids(plan: Plan) -> Iterator[str]:
         grids = square_grids(plan.partitions) if plan.groups else (plan.grid,)
         first = " and ".join(str(grid.mapping) for grid in grids)
         yield f"GRID {first} at first, rows by columns; {goes if views else 'it stays'}"
+
+
+def _band_text(plan: Plan, band: BandPlan) -> str:
+    """Show what a band compares, and when ranges of it partition the join."""
+    name, keys = next((name, keys) for name, keys in band.keys if any(pool.name == name for pool in plan.pools))
+    pool = next(pool for pool in plan.pools if pool.name == name)
+    first = f" of each {', '.join(pool.keys[i].name for i in keys.equal)}" if keys.equal else ""
+    when = "join.operator=Range" if plan.operator is JoinOperator.RANGE else "where a joiner has less than on the grid"
+    return f"RANGES of {band.columns[0]} and {band.columns[1]}{first}: {when}; those that are heavy have grids"
 
 
 def _hypercube_text(plan: CubePlan) -> str:

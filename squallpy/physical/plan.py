@@ -184,6 +184,37 @@ class CubePlan:
     is_sized: bool = False
 
 
+Terms = tuple[tuple[int, Expr], ...]
+"""A sum of constants, each with its sign."""
+
+
+@dataclass(frozen=True, slots=True)
+class BandKeys:
+    """Keys of a view or delta: the position of the one that a band bounds, and of those that equalities compare."""
+
+    banded: int
+    equal: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BandPlan:
+    """The band of a join on a grid, whose tuples ranges may partition instead.
+
+    Args:
+        columns: The banded column of the rows of the grid, and that of its columns.
+        low: The least that the one may be less the other.
+        high: The most.
+        is_real: The columns are doubles.
+        keys: The keys of each view on the grid, and of each delta that is sent there.
+    """
+
+    columns: tuple[str, str]
+    low: Terms
+    high: Terms
+    is_real: bool
+    keys: tuple[tuple[str, BandKeys], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """Work of every partition on a batch between two exchanges, in order; later stages read the deltas in `keeps`."""
@@ -292,6 +323,7 @@ class Plan:
     grid: Grid | None = None  # the initial grid of joiners, if there is one
     on_grid: tuple[OnGrid, ...] = ()  # the views there, or on grids of their keys, if these adapt
     hypercube: CubePlan | None = None  # of a join of many relations, if that is on one
+    band: BandPlan | None = None  # of a join on a grid, if ranges may partition it
     operator: JoinOperator = JoinOperator.AUTO  # set by the user
     epsilon: float = EPSILON  # fraction of a relation that has to change before its grid may
     groups: bool = False  # all partitions are joiners, though not a power of two
@@ -350,7 +382,7 @@ class Plan:
     def joins(self) -> dict[int, str]:
         """Distribution of the joins of each stage that has any, by its number.
 
-        It is hash, keys with grids, grid, fixed, a grid that does not adapt, or hypercube.
+        It is hash, keys with grids, grid (with a band also ranges), fixed, a grid that does not adapt, or hypercube.
         """
         cube = {name for name, _ in self.hypercube.views} if self.hypercube else set()
         adaptive, found, fixed = {view.view for view in self.on_grid}, dict[int, str](), self.fixed_sides.keys()

@@ -14,6 +14,7 @@ from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
 from squallpy.base.settings import JoinOperator
 from squallpy.base.types import Kind
 from squallpy.physical.access_paths import Indexes, ViewFacts, access
+from squallpy.physical.band_joins import find_band
 from squallpy.physical.distribute.component_placements import component_placements
 from squallpy.physical.distribute.distributed_program import (
     ALL,
@@ -130,6 +131,10 @@ def place(
         hypercube=_plan_hypercube(program, found, join, sizes, partitions),
         operator=operator,
     )
+    if plan.grid and plan.on_grid and used in (JoinOperator.AUTO, JoinOperator.RANGE):
+        plan = replace(plan, band=find_band(plan))
+    if used is JoinOperator.RANGE and plan.band is None:
+        raise _unsuitable_operator(operator, options, "no band bounds the difference of two columns from both sides")
     if operator is JoinOperator.AUTO and plan.hypercube is None:
         plan = _with_heavy_key_grids(plan, found, switches, compensated)
     return _with_partitioned_results(plan, program, found, switches, compensated, apart) if apart else plan
@@ -177,7 +182,12 @@ def set_join_parameters(plan: Plan, epsilon: float, capacity: int | None = None,
         option = "join.groups=on" if groups else "join.capacity_mb"
         message = f"{option}: a grid with a parallelism of its own neither grows nor has groups"
         raise SquallError("SQ7003", message, hint="leave one of them out")
-    if capacity is not None:
+    if (groups or capacity is not None) and plan.band is not None:
+        if plan.operator is JoinOperator.RANGE:
+            option = "join.groups=on" if groups else "join.capacity_mb"
+            raise SquallError("SQ7003", f"{option}: ranges neither grow nor have groups", hint="leave it out")
+        plan = replace(plan, band=None)
+    if capacity is not None and plan.grid is not None:
         first = Grid(Mapping(1, 1 << (plan.grid.joiners.bit_length() - 1) % 2))
         return replace(plan, capacity=capacity, grid=first)
     return replace(plan, groups=groups and len(powers_of_two(plan.partitions)) > 1 and _can_use_groups(plan))

@@ -30,7 +30,7 @@ from squallpy.runtime.batch.micro_batch import Node, Publisher
 from squallpy.runtime.checkpoint.checkpoint import CannotMove
 from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.runtime.ingest.upserts import latest_rows
-from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves, senders_to
+from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves, OnRanges, senders_to
 from squallpy.runtime.joiners.hand_off_store import HandOffStore
 from squallpy.runtime.joiners.joiner import Joiner
 from squallpy.runtime.joiners.migration_policy import MigrationPolicy, open_policy
@@ -230,7 +230,7 @@ class Reshard:
             runs = Node(plan, partition).runs
             step = self.batches * plan.stages_of_partitions - 1
             store = before.read(f"partition-{partition}", store_layout(plan), *runs, step=step)
-            if isinstance(now := homes.batch_plan, KeyMoves):
+            if isinstance(now := homes.batch_plan, KeyMoves | OnRanges):
                 sent = HandOffStore(before.durable).read(self.batches - 1, partition, senders_to(now, partition))
                 deltas = [delta for message in sent for delta in unpack_deltas(message, store.dictionary)[1]]
                 Joiner(plan, partition).begin(store, now, deltas)

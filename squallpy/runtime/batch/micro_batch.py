@@ -22,6 +22,7 @@ from squallpy.runtime.formats.skipped_rows import SkippedRows, skipped
 from squallpy.runtime.ingest.explode import in_parts
 from squallpy.runtime.ingest.feed import Feeder
 from squallpy.runtime.ingest.upserts import UpsertFeeds
+from squallpy.runtime.joiners.band_positions import sample_positions
 from squallpy.runtime.joiners.batch_plan import BatchPlan, decode_plan, hands_off, is_moving
 from squallpy.runtime.joiners.joiner import Joiner
 from squallpy.runtime.joiners.routing import cell_keys_of, keys_of, spread
@@ -145,6 +146,8 @@ class Sender:
         if plan.hypercube:
             columns = {pool.name: pool.keys for pool in plan.deltas}
             return cell_keys_of(plan.hypercube, columns, plan.reading.sends, sent, store.dictionary)
+        if plan.band:
+            return sample_positions(plan, plan.reading.sends, sent, store.dictionary)
         found: Mapping[str, Mapping[str, int]] = keys_of(plan, plan.reading.sends, sent, store.dictionary).get(
             "keys", {}
         )
@@ -313,7 +316,7 @@ class Node:
         total = add_stats(total, executor.notes | {"received_bytes": sum(map(len, messages)), "received_rows": rows})
         handed = None
         if self._joiner and batch_plan:
-            total = add_stats(total, self._joiner.count_arrivals(deltas, store.dictionary))
+            total = add_stats(total, self._joiner.count_arrivals(batch_plan, deltas, store.dictionary))
             total = add_stats(total, self._joiner.count_held(store, batch_plan) if is_last else {})
             if is_last and hands_off(batch_plan, self._partition):
                 with self._trace("migrate"):

@@ -30,6 +30,7 @@ from squallpy.physical.joins.heavy_cells import HeavyCell
 from squallpy.physical.joins.hypercube import Hypercube
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_transfers import Migration, migration
+from squallpy.physical.joins.range_partitioning import RangePartitioning
 from squallpy.runtime.kernels.view_container import HASHES
 from squallpy.runtime.state.pool_names import PoolName, Role
 
@@ -252,7 +253,36 @@ class OnHypercube(_Grids):
         return BitMove(bit, self.cube.joiners)
 
 
-BatchPlan = Steady | Switched | Copying | KeyMoves | OnHypercube
+@dataclass(frozen=True, slots=True)
+class RangeMove:
+    """Regions that were drawn anew: these joiners have handed off records to those that lacked them."""
+
+    from_joiners: tuple[int, ...]
+
+    def senders(self, joiner: int) -> list[int]:
+        """List the joiners that may have handed off records to one."""
+        return [sender for sender in self.from_joiners if sender != joiner]
+
+
+@dataclass(frozen=True, slots=True)
+class OnRanges(_Grids):
+    """A batch of a band join by ranges, all of whose records move to the joiners of other ranges after it, if any.
+
+    Args:
+        to: The ranges of the next batch.
+        reports: Joiners report histograms of what they hold after the batch, and of what came with it.
+    """
+
+    ranges: RangePartitioning
+    to: RangePartitioning | None = None
+    reports: bool = False
+    arriving: RangeMove | None = None
+    grids: ClassVar[tuple[Grid, ...]] = ()  # type: ignore[misc]  # NB: no field
+    epoch: ClassVar[int] = 0  # type: ignore[misc]
+    drops_copies: ClassVar[bool] = False
+
+
+BatchPlan = Steady | Switched | Copying | KeyMoves | OnHypercube | OnRanges
 
 
 def hands_off(plan: BatchPlan | None, joiner: int) -> bool:
@@ -264,6 +294,8 @@ def hands_off(plan: BatchPlan | None, joiner: int) -> bool:
             return bool(moves)
         case OnHypercube(cube=cube, to=to):
             return to is not None and joiner < cube.joiners
+        case OnRanges(ranges=ranges, to=after):
+            return after is not None and joiner in ranges.numbers
     return False
 
 
@@ -281,6 +313,8 @@ def is_moving(plan: BatchPlan | None) -> bool:
             return bool(moves or arriving)
         case OnHypercube(to=to, arriving=moved):
             return bool(to or moved)
+        case OnRanges(to=after, arriving=from_others):
+            return bool(after or from_others)
     return plan is not None
 
 

@@ -1,6 +1,7 @@
 """Joiner of a partition: it fills the pools of other grids, hands off records to other joiners, and takes theirs in."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -8,10 +9,13 @@ import numpy as np
 
 from squallpy.base.types import Kind
 from squallpy.physical.joins.hypercube import Hypercube
+from squallpy.physical.joins.mapping import Mask, Numbers, Tickets
 from squallpy.physical.joins.migration_transfers import migration
+from squallpy.physical.joins.range_partitioning import Positions, RangePartitioning
 from squallpy.physical.plan import OnGrid, Plan
-from squallpy.runtime.joiners.batch_plan import BatchPlan, Copying, KeyMoves, OnHypercube, Switched
-from squallpy.runtime.joiners.routing import tickets_of
+from squallpy.runtime.joiners.band_positions import CAME, HELD, count_positions
+from squallpy.runtime.joiners.batch_plan import BatchPlan, Copying, KeyMoves, OnHypercube, OnRanges, Switched
+from squallpy.runtime.joiners.routing import positions_of, tickets_of
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_products import negated
@@ -30,6 +34,8 @@ class Joiner:
     def __init__(self, plan: Plan, number: int) -> None:
         self._number, self._views = number, plan.on_grid
         self._columns = {pool.name: pool.keys for pool in plan.pools}
+        self._columns |= {delta.name: delta.keys for delta in plan.deltas}
+        self._banded = dict(plan.band.keys) if plan.band else {}
         self._texts = {d.name: [i for i, c in enumerate(d.keys) if c.type.kind is Kind.VARCHAR] for d in plan.deltas}
 
     def begin(self, store: Store, plan: BatchPlan, deltas: Sequence[Delta]) -> list[Delta]:
@@ -46,16 +52,17 @@ class Joiner:
                 self._take_in(store, plan, delta)
         return [delta for delta in deltas if delta.name not in names]
 
-    def count_arrivals(self, deltas: Sequence[Delta], names: Dictionary) -> dict[str, Any]:
+    def count_arrivals(self, plan: BatchPlan, deltas: Sequence[Delta], names: Dictionary) -> dict[str, Any]:
         """Count the tuples that arrived for a stage, by relation; see `JoinerStatistics`."""
-        counts = dict.fromkeys(("r", "s", "r bytes", "s bytes"), 0)
+        counts, came = dict.fromkeys(("r", "s", "r bytes", "s bytes"), 0), list[tuple[OnGrid, Delta]]()
         for view in self._views:
             name = view.side.name.lower()
             for delta in deltas:
                 if delta.name in view.deltas:
                     counts[name] += len(delta.keys)
                     counts[f"{name} bytes"] += _bytes(delta, self._texts[delta.name], names)
-        return {"joiners": {str(self._number): counts}}
+                    came.append((view, delta))
+        return {"joiners": {str(self._number): counts}} | self._report(plan, came, CAME, names)
 
     def count_held(self, store: Store, plan: BatchPlan) -> dict[str, Any]:
         """Count the tuples that it has after a batch, by relation."""
@@ -64,7 +71,27 @@ class Joiner:
             held = len(store[plan.pool(view.view)])
             counts[view.side.name] += held
             counts |= {view.view: held} if view.cells else {}
-        return {"joiners": {str(self._number): counts}}
+        held_here = ((view, Delta(view.view, *store[plan.pool(view.view)].rows())) for view in self._views)
+        return {"joiners": {str(self._number): counts}} | self._report(plan, held_here, HELD, store.dictionary)
+
+    def _report(
+        self, plan: BatchPlan, some: Iterable[tuple[OnGrid, Delta]], names_by_side: Sequence[str], names: Dictionary
+    ) -> dict[str, Any]:
+        """Count the positions of tuples, each at one of its joiners, where the plan wants a report."""
+        found = dict[str, Counter[str]]()
+        if isinstance(plan, OnRanges) and plan.reports:
+            for view, delta in some:
+                positions, tickets = self._positions(plan.ranges, delta, names)
+                rows, joiners, owned = plan.ranges.route(view.side, positions, tickets)
+                mine = positions.take(rows[owned & (joiners == self._number)])
+                found.setdefault(names_by_side[view.side], Counter()).update(count_positions(mine))
+        return {"ranges": {name: dict(counts) for name, counts in found.items()}} if found else {}
+
+    def _positions(self, ranges: RangePartitioning, delta: Delta, names: Dictionary) -> tuple[Positions, Tickets]:
+        """Compute the positions and tickets of records in a band join."""
+        columns = self._columns[delta.name]
+        tickets = tickets_of(delta.keys, columns, range(len(columns)), names)
+        return positions_of(delta.keys, columns, self._banded[delta.name], ranges.band, names), tickets
 
     def hand_off(self, store: Store, plan: BatchPlan) -> tuple[list[tuple[int, Delta]], int]:
         """List the records for other joiners when a batch is done, and count all that were copied, those copied here
@@ -79,6 +106,9 @@ class Joiner:
             case OnHypercube(to=Hypercube() as to):
                 for view in self._views:
                     copies += self._move_cells(store, plan, to, view)
+            case OnRanges(to=RangePartitioning() as after):
+                for view in self._views:
+                    copies += self._move_ranges(store, plan, after, view)
         handed = [(target, delta) for target, delta in copies if target != self._number]
         return handed, sum(len(delta.keys) for _, delta in copies)
 
@@ -126,6 +156,26 @@ class Joiner:
             yield partner, parcel
         pool.upsert(*forgotten)  # NB: at the end, for what a pool holds moves when something goes
 
+    def _move_ranges(
+        self, store: Store, plan: OnRanges, to: RangePartitioning, view: OnGrid
+    ) -> Iterator[tuple[int, Delta]]:
+        """Yield its tuples that joiners lack in other ranges; delete those that it is not to keep."""
+        pool = store[view.view]
+        held = Delta(view.view, *pool.rows())
+        if not len(held.keys):
+            return
+        positions, tickets = self._positions(plan.ranges, held, store.dictionary)
+        rows, joiners, owned = plan.ranges.route(view.side, positions, tickets)
+        new_rows, new_joiners, _ = to.route(view.side, positions, tickets)
+        own = _mark(rows[owned & (joiners == self._number)], len(tickets))
+        gone = ~_mark(new_rows[new_joiners == self._number], len(tickets))
+        for target in np.unique(new_joiners).tolist():
+            had = _mark(rows[joiners == target], len(tickets))
+            lacking = np.flatnonzero(_mark(new_rows[new_joiners == target], len(tickets)) & own & ~had)
+            if target != self._number and len(lacking):
+                yield target, held.take(lacking)
+        pool.upsert(held.keys[gone], negated(held.words[gone], pool.payload))  # NB: at the end, as it moves others
+
     def _copies(self, store: Store, plan: Copying) -> Iterator[tuple[int, Delta]]:
         """Copy a range of the records after a batch, and of those copied before, the changes since its last turn."""
         hashes, group = plan.copies(self._number), plan.group(self._number)
@@ -166,6 +216,13 @@ class Joiner:
                 store.ordered(plan.other_pool(delta.name)).fill(delta.keys, delta.words, reached)
             case _:
                 store[delta.name].upsert(delta.keys, delta.words)
+
+
+def _mark(rows: Numbers, count: int) -> Mask:
+    """Mark some of so many rows."""
+    found = np.zeros(count, np.bool_)
+    found[rows] = True
+    return found
 
 
 def _bytes(delta: Delta, texts: Sequence[int], names: Dictionary) -> int:

@@ -15,6 +15,7 @@ from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves, Steady
 from squallpy.runtime.joiners.grid_migration_policy import MIN_LOAD_RATIO, GridPolicy
 from squallpy.runtime.joiners.heavy_key_policy import MAX_MOVING_KEYS, KeyPolicy, observe_keys
 from squallpy.runtime.joiners.hypercube_policy import open_hypercube_policy
+from squallpy.runtime.joiners.range_policy import open_range_policy
 
 
 class MigrationPolicy(Protocol):
@@ -54,6 +55,8 @@ def open_policy(
         return None
     if plan.grid is None:
         return _key_policy(plan, facts, sample or {})
+    if (by_ranges := open_range_policy(plan, facts, sample or {})) is not None:
+        return by_ranges
     limits = Policy(
         plan.epsilon, capacity=plan.capacity, most=1 << plan.partitions.bit_length() - 1, worth=MIN_LOAD_RATIO
     )

@@ -16,8 +16,9 @@ from squallpy.physical.distribute.heavy_key_placement import HEAVY_FRACTION
 from squallpy.physical.joins.heavy_cells import MOST, route_to_cells
 from squallpy.physical.joins.heavy_keys import route_by_key
 from squallpy.physical.joins.mapping import Tickets
-from squallpy.physical.plan import CubePlan, Plan, Send
-from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves, OnHypercube
+from squallpy.physical.joins.range_partitioning import Band, Positions
+from squallpy.physical.plan import BandKeys, BandPlan, CubePlan, Plan, Send
+from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves, OnHypercube, OnRanges
 from squallpy.runtime.joiners.joiner_statistics import OTHER_KEYS, name_of_keys
 from squallpy.runtime.kernels.content_hash import from_zero, hash_columns, hash_strings
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -54,6 +55,9 @@ def spread(
     if isinstance(batch, KeyMoves) and send.side is not None and send.key:
         yield from _by_key(delta, columns, send, partitions, batch, names)
         return
+    if isinstance(batch, OnRanges) and send.side is not None and plan.band:
+        yield from _by_ranges(delta, columns, send, plan.band, batch, names)
+        return
     if send.cells and plan.hypercube:
         yield from _by_cells(delta, columns, send, plan.hypercube, batch, names)
         return
@@ -82,6 +86,24 @@ def _by_key(
     for joiner in np.unique(joiners).tolist():
         rows = positions[joiners == joiner]
         yield joiner, delta.take(rows)
+
+
+def _by_ranges(
+    delta: Delta, columns: Sequence[Column], send: Send, plan: BandPlan, batch: OnRanges, names: Dictionary
+) -> Iterator[tuple[int, Delta]]:
+    """Yield rows for the joiners of each region that has something they may be joined with."""
+    assert send.side is not None and send.keys is not None
+    ranges, by = batch.ranges, dict(plan.keys)[send.source]
+    tickets = tickets_of(delta.keys, columns, send.keys, names)
+    positions, joiners, _ = ranges.route(send.side, positions_of(delta.keys, columns, by, ranges.band, names), tickets)
+    for joiner in np.unique(joiners).tolist():
+        yield joiner, delta.take(positions[joiners == joiner])
+
+
+def positions_of(keys: Words, columns: Sequence[Column], by: BandKeys, band: Band, names: Dictionary) -> Positions:
+    """Compute the positions of records in a band join from their keys."""
+    ranks = band.rank(np.ascontiguousarray(keys[:, by.banded]))
+    return Positions(tickets_of(keys, columns, by.equal, names), ranks)
 
 
 def _by_cells(

@@ -1,7 +1,7 @@
 """Loads of joiners: for each join of a plan its mapping, and the input-load factor of its most loaded joiner.
 
 Under any operator: SHJ by hash is one row of joiners; StaticMid and StaticOpt have the grid that they began with;
-Dynamic, Hybrid and groups report theirs with each batch; HyperCube has the parts along each dimension.
+Dynamic, Hybrid, Range and groups report theirs with each batch; HyperCube has the parts along each dimension.
 """
 
 from collections import Counter
@@ -23,8 +23,8 @@ class JoinLoad:
 
     Args:
         stage: The stage in which it is evaluated.
-        kind: hash; keys, some of which have grids; grid, which adapts; fixed, a grid that does not; or hypercube.
-        mapping: Rows and columns of joiners, of each group; of a hypercube its parts along each dimension.
+        kind: hash; keys, some of which have grids; grid, which adapts; fixed, a grid that does not; ranges; hypercube.
+        mapping: Rows and columns of joiners, of each group or range; of a hypercube its parts along each dimension.
         ilf: Tuples that the most loaded joiner was sent, or on a grid that adapts holds.
         ratio: Its load by that of the best mapping with an equal share for each.
         bound: The most by which the operator lets its mapping's load exceed the best's; None if it promises nothing.
@@ -65,6 +65,8 @@ class JoinLoads:
         most, total = max(rows.values(), default=0), sum(rows.values())
         skew = most * len(rows) / total if total else 1.0
         assert self._plan
+        if kind == "grid" and join.mapping and not isinstance(join.mapping[0], int) and self._plan.band:
+            return JoinLoad(stage, "ranges", _pairs(join.mapping), join.ilf or 0.0, join.ilf_ratio or 1.0)
         if kind == "grid" and join.mapping:
             ratio = (join.ilf_ratio or 1.0) * (join.busiest or 1.0)
             return JoinLoad(stage, kind, _pairs(join.mapping), join.ilf or 0.0, ratio, self._bound)

@@ -186,8 +186,8 @@ class PlanStages:
 
 
 def _sample_key_counts(plan: Plan, input: Input, first: Mapping[str, int]) -> Mapping[str, Mapping[str, int]] | None:
-    """Count, in a sample of the first batch, the keys that a join compares, if any may be heavy."""
-    if plan.matrices or plan.grid or not (plan.on_grid or plan.hypercube):
+    """Count, in a sample of the first batch, the keys of a join that may be heavy, or what a band bounds."""
+    if plan.matrices or (plan.grid and not plan.band) or not (plan.on_grid or plan.hypercube):
         return None
     rows = max([1, *first.values()])  # NB: it may be empty
     sample, *_ = input.split(input.step(0), -(-rows // SAMPLE))

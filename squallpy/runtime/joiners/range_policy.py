@@ -1,0 +1,125 @@
+"""Migration policy of band joins by ranges: when regions are drawn anew, from what joiners hold and what comes."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from squallpy.base.json_codec import from_json
+from squallpy.base.records import dataclass
+from squallpy.base.settings import JoinOperator
+from squallpy.physical.joins.mapping import Side
+from squallpy.physical.joins.migration_controller import Sizes
+from squallpy.physical.joins.range_partitioning import Histogram, RangePartitioning, find_best_ranges, matrix_load
+from squallpy.physical.plan import Plan
+from squallpy.runtime.joiners.band_positions import CAME, HELD, SAMPLED, Counts, band_of, histogram_of_counts
+from squallpy.runtime.joiners.batch_plan import OnRanges, RangeMove
+from squallpy.runtime.joiners.joiner_statistics import JoinerStatistics, skew
+
+MAX_MATRIX_LOAD = 0.8  # of the join matrix's: a band join is partitioned by ranges if its joiners have less
+MIN_LOAD_RATIO = 1.1  # of the present load by the least: regions stay if they would hardly be better
+
+
+@dataclass(frozen=True, slots=True)
+class RangePolicy:
+    """Policy that draws regions anew, and moves what is elsewhere then, between two batches.
+
+    When the tuples, or those of the busiest joiner, have changed by the fraction epsilon since the last decision,
+    joiners report histograms of what they hold and of what came with the batch, exactly as of its end. What came counts
+    as much as what is held: so no joiner gets whole batches of a stream whose values grow with time.
+
+    Args:
+        joiners: The number of joiners there are.
+        held: Tuples at all joiners, with copies.
+        busiest: Those at the busiest joiner.
+        decided: Tuples at all joiners at the last decision.
+        decided_busiest: Those at the busiest joiner then, or when all had moved.
+        ratio: The load of a joiner by the least possible, at the last decision.
+        drawn: How often regions were drawn anew.
+    """
+
+    plan: OnRanges
+    joiners: int
+    epsilon: float
+    held: int = 0
+    busiest: int = 0
+    decided: int = 0
+    decided_busiest: int = 0
+    ratio: float = 1.0
+    drawn: int = 0
+
+    def figures(self, stats: Mapping[str, Any]) -> dict[str, Any]:
+        """Report the grids of the regions and the load of the batch that it was for."""
+        ranges, joiners = self.plan.ranges, stats["joiners"]
+        return {
+            "mapping": [[grid.mapping.rows, grid.mapping.columns] for grid in ranges.grids], "epoch": self.drawn,
+            "ilf": float(_observe(joiners)[1]), "ilf_ratio": self.ratio, "busiest": skew(joiners, self.joiners),
+        }  # fmt: skip
+
+    def plan_batch(self, rows: Sizes) -> "RangePolicy":
+        """Keep the plan, which does not depend on how many rows come."""
+        return self
+
+    def observe(self, stats: Mapping[str, Any]) -> "RangePolicy":
+        """Plan the next batch."""
+        plan, (held, busiest) = self.plan, _observe(stats["joiners"])
+        found = replace(self, held=held, busiest=busiest)
+        if plan.to is not None:
+            moved = OnRanges(plan.to, arriving=RangeMove(tuple(plan.ranges.numbers.tolist())))
+            return replace(found, plan=moved, drawn=self.drawn + 1, decided_busiest=0)
+        if plan.reports:
+            return found._decide(stats.get("ranges", {}))
+        found = replace(found, plan=OnRanges(plan.ranges), decided_busiest=self.decided_busiest or busiest)
+        change, most = abs(held - self.decided), (1 + self.epsilon) * found.decided_busiest
+        if change > self.epsilon * self.decided or busiest > most:
+            found = replace(found, plan=OnRanges(plan.ranges, reports=True))
+        return found
+
+    def _decide(self, reported: Counts) -> "RangePolicy":
+        """Draw regions for what joiners have reported, if those are better."""
+        ranges, (r, s) = self.plan.ranges, read_histograms(reported)
+        best, least = find_best_ranges(self.joiners, ranges.band, r, s)
+        now = float(ranges.loads(r, s).max())
+        is_better = now > MIN_LOAD_RATIO * least
+        plan = OnRanges(ranges, to=best) if is_better else OnRanges(ranges)
+        ratio = now / least if least and not is_better else 1.0
+        return replace(self, plan=plan, ratio=max(1.0, ratio), decided=self.held, decided_busiest=self.busiest)
+
+
+def read_histograms(reported: Counts) -> tuple[Histogram, Histogram]:
+    """Read what joiners report, by side; what came weighs as much as what is held."""
+    held, came = (
+        [histogram_of_counts(reported.get(name, {})) for name in (names[Side.R], names[Side.S])]
+        for names in (HELD, CAME)
+    )
+    total, coming = (sum(each.total for each in some) for some in (held, came))
+    factor = total / coming if coming else 0.0
+    r, s = (one + other.scaled(factor) for one, other in zip(held, came, strict=True))
+    return r, s
+
+
+def open_range_policy(
+    plan: Plan, facts: Mapping[str, Any] | None, sample: Mapping[str, Mapping[str, int]]
+) -> RangePolicy | None:
+    """Make the policy of a band join where the last one stopped, or with the regions that suit a sample.
+
+    None if a join matrix suits it better, or nothing is known, unless ranges are set.
+    """
+    band = band_of(plan.band) if plan.band and plan.grid else None
+    if band is None or plan.grid is None:
+        return None
+    if facts:
+        is_own = "ranges" in facts["plan"]
+        return replace(from_json(RangePolicy, facts), epsilon=plan.epsilon) if is_own else None
+    ranges, is_set = RangePartitioning(band, int(Side.R), (), (plan.grid,)), plan.operator is JoinOperator.RANGE
+    if all(name in sample for name in SAMPLED):
+        r, s = (histogram_of_counts(sample[name]) for name in SAMPLED)
+        ranges, least = find_best_ranges(plan.partitions, band, r, s)
+        is_better = least < MAX_MATRIX_LOAD * matrix_load(plan.partitions, r.total, s.total)
+        return RangePolicy(OnRanges(ranges), plan.partitions, plan.epsilon) if is_better or is_set else None
+    return RangePolicy(OnRanges(ranges), plan.partitions, plan.epsilon) if is_set else None
+
+
+def _observe(joiners: JoinerStatistics) -> tuple[int, int]:
+    """Count the tuples at all joiners, and those of the busiest one."""
+    held = [joiner["R"] + joiner["S"] for joiner in joiners.values()]
+    return sum(held), max(held, default=0)
