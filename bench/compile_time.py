@@ -78,6 +78,7 @@ QUERIES: dict[str, tuple[int, Callable[[int], str]]] = {
             + listed(lambda i: f"FULL JOIN e{i} ON e{i - 1}.k + 1 = e{i}.k + 1", n, " ")
         ),
     ),
+    "FULL JOINs on different keys": (49, by_own_keys("FULL")),
     "LEFT JOINs with all their columns": (49, joined("LEFT")),
     "JOINs with all their columns": (49, joined("")),
     "LEFT JOINs on different keys": (49, by_own_keys("LEFT")),

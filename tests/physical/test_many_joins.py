@@ -124,3 +124,23 @@ def test_filters_are_tried_on_the_views_that_bind_what_they_read(calls: Counter[
     read = ", ".join(aggregate.format(f"v{i}") for i in range(n + 1))
     program(f"SELECT k, {read} FROM {joins('FULL', n)}{' GROUP BY k' if 'SUM' in aggregate else ''}", n + 1)
     assert calls["_covers"] <= 10 * n
+
+
+FULL_JOINS = {
+    "neighbours' keys": "t{0}.k = t{1}.k",
+    "neighbours' expressions": "t{0}.k + 1 = t{1}.k + 1",
+    "different keys": "t{0}.v{0} = t{1}.k",
+    "the first key": "t0.k = t{1}.k",
+}
+
+
+@pytest.mark.parametrize("name", FULL_JOINS)
+def test_full_joins_on_any_keys_are_maintained_by_a_few_statements_each(name: str) -> None:
+    """Rows that end at any join go on with NULLs: multiplied out, each of n joins has the rows of all before it."""
+
+    def statements(count: int) -> int:
+        on = (f"FULL JOIN t{i} ON {FULL_JOINS[name].format(i - 1, i)}" for i in range(1, count + 1))
+        found = program(f"SELECT COUNT(*) FROM t0 {' '.join(on)}", count + 1)
+        return sum(len(trigger.statements) for trigger in found.triggers)
+
+    assert statements(20) - statements(10) <= 22 * 10

@@ -51,6 +51,7 @@ from squallpy.optimizer.plan.expand_outer_joins import rows_without_match
 from squallpy.optimizer.plan.groupjoin import EmptyGroups, Pair, groupjoin, groups, values
 
 MOST = 8  # largest number of products that a query, or the input of an aggregate, is multiplied out to
+MOST_JOINED = 2  # of products of an input of an outer join that is materialised; all joins above read each of them
 
 
 def materialise_outer_joins(
@@ -58,7 +59,7 @@ def materialise_outer_joins(
 ) -> Node:
     """Materialise outer joins and unions where a query, or the input of an aggregate, would be too many products.
 
-    A chain of outer joins that still makes a sum of too many products, as FULL JOINs do, is materialised in between.
+    A chain of outer joins whose rows are a sum of products nevertheless, as FULL JOINs are, is materialised in between.
 
     Args:
         empty_groups: Learns the values of groups that have no row, as `groupjoin` says.
@@ -83,7 +84,7 @@ def materialise_outer_joins(
 
     def materialised(node: Node) -> Node:
         """Materialise an input whose outer joins, one after the other, have made too many products."""
-        if products_left(node) <= MOST:
+        if products_left(node) <= _most_joined(node):
             return node
         if id(node) not in bags:
             bags[id(node)] = node, bag(node, ids)
@@ -137,10 +138,15 @@ def _sum_products_left(node: Node, inputs: list[int]) -> int:
         case Join():
             return inputs[0] if min(inputs) > 1 else inputs[0] * inputs[1]
         case ConditionalJoin():
-            return inputs[0] if inputs[0] <= MOST else 1
+            return inputs[0] if inputs[0] <= _most_joined(node.left) else 1
         case Union():
             return sum(inputs)
     return max(inputs, default=1)
+
+
+def _most_joined(node: Node) -> int:
+    """Return the largest number of products that an input of an outer join may be; rows of constants cost nothing."""
+    return MOST if _is_constant(node) else MOST_JOINED
 
 
 def _is_constant(node: Node) -> bool:
