@@ -289,6 +289,12 @@ def find_best_ranges(
     return min(found, key=lambda each: each[1])
 
 
+def matrix(joiners: int, band: Band, r: float, s: float) -> RangePartitioning:
+    """Make a single region of the best join matrix."""
+    shapes = all_mappings(1 << joiners.bit_length() - 1)
+    return RangePartitioning(band, int(Side.R), (), (Grid(min(shapes, key=lambda shape: shape.load(r, s))),))
+
+
 def matrix_load(joiners: int, r: float, s: float) -> float:
     """Compute the load of the best join matrix, over the largest power of two of joiners."""
     return min(mapping.load(r, s) for mapping in all_mappings(1 << joiners.bit_length() - 1))

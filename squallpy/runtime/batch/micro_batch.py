@@ -22,7 +22,7 @@ from squallpy.runtime.formats.skipped_rows import SkippedRows, skipped
 from squallpy.runtime.ingest.explode import in_parts
 from squallpy.runtime.ingest.feed import Feeder
 from squallpy.runtime.ingest.upserts import UpsertFeeds
-from squallpy.runtime.joiners.band_positions import sample_positions
+from squallpy.runtime.joiners.band_positions import SAMPLED, SAMPLED_LATER, sample_positions
 from squallpy.runtime.joiners.batch_plan import BatchPlan, decode_plan, hands_off, is_moving
 from squallpy.runtime.joiners.joiner import Joiner
 from squallpy.runtime.joiners.routing import cell_keys_of, keys_of, spread
@@ -139,15 +139,16 @@ class Sender:
         part.stats = add_stats(part.stats, sums.stats)
         return part
 
-    def sample_keys(self, slices: Slices) -> Mapping[str, Mapping[str, int]]:
-        """Report the frequent keys of a part of a batch (`keys_of`, of a hypercube `cell_keys_of`)."""
+    def sample_keys(self, slices: Slices, is_later: bool = False) -> Mapping[str, Mapping[str, int]]:
+        """Report the frequent keys of a part of a batch (`keys_of`, `cell_keys_of`), or positions in a band join."""
         store, plan = Store(StoreLayout(())), self._plan
         _, sent = self._reading.apply(store, self.read(slices, store.dictionary).deltas)
         if plan.hypercube:
             columns = {pool.name: pool.keys for pool in plan.deltas}
             return cell_keys_of(plan.hypercube, columns, plan.reading.sends, sent, store.dictionary)
         if plan.band:
-            return sample_positions(plan, plan.reading.sends, sent, store.dictionary)
+            names = SAMPLED_LATER if is_later else SAMPLED
+            return sample_positions(plan, plan.reading.sends, sent, store.dictionary, names)
         found: Mapping[str, Mapping[str, int]] = keys_of(plan, plan.reading.sends, sent, store.dictionary).get(
             "keys", {}
         )

@@ -14,7 +14,8 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.messages.deltas import Delta
 
 BUCKETS = 512  # of the histogram that a joiner or a reader reports of a side
-SAMPLED = ("sample R", "sample S")  # by side: positions in the first batch
+SAMPLED = ("sample R", "sample S")  # by side: positions in a sample from the beginning of the first batch
+SAMPLED_LATER = ("later R", "later S")  # those from its end
 HELD = ("held R", "held S")  # those of all tuples
 CAME = ("came R", "came S")  # those of tuples that came with the batch
 
@@ -57,8 +58,14 @@ def _read_position(text: str) -> Position:
     return int(hash), int(rank)
 
 
-def sample_positions(plan: Plan, sends: Iterable[Send], sent: Mapping[str, Delta], names: Dictionary) -> Counts:
-    """Count the positions of tuples that readers send to a band join."""
+def sample_positions(
+    plan: Plan,
+    sends: Iterable[Send],
+    sent: Mapping[str, Delta],
+    names: Dictionary,
+    statistics: tuple[str, str] = SAMPLED,
+) -> Counts:
+    """Count the positions of tuples that readers send to a band join, under a name for each side."""
     band = band_of(plan.band) if plan.band else None
     if band is None or plan.band is None:
         return {}
@@ -68,7 +75,7 @@ def sample_positions(plan: Plan, sends: Iterable[Send], sent: Mapping[str, Delta
         dict[str, dict[str, int]](),
     )
     for send in sends:
-        if send.side is not None and send.name in sent and send.name in by and SAMPLED[send.side] not in found:
+        if send.side is not None and send.name in sent and send.name in by and statistics[send.side] not in found:
             positions = positions_of(sent[send.name].keys, columns[send.name], by[send.name], band, names)
-            found[SAMPLED[send.side]] = count_positions(positions)
+            found[statistics[send.side]] = count_positions(positions)
     return found if len(found) == len(Side) else {}

@@ -9,9 +9,23 @@ from squallpy.base.records import dataclass
 from squallpy.base.settings import JoinOperator
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_controller import Sizes
-from squallpy.physical.joins.range_partitioning import Histogram, RangePartitioning, find_best_ranges, matrix_load
+from squallpy.physical.joins.range_partitioning import (
+    Histogram,
+    RangePartitioning,
+    find_best_ranges,
+    matrix,
+    matrix_load,
+)
 from squallpy.physical.plan import Plan
-from squallpy.runtime.joiners.band_positions import CAME, HELD, SAMPLED, Counts, band_of, histogram_of_counts
+from squallpy.runtime.joiners.band_positions import (
+    CAME,
+    HELD,
+    SAMPLED,
+    SAMPLED_LATER,
+    Counts,
+    band_of,
+    histogram_of_counts,
+)
 from squallpy.runtime.joiners.batch_plan import OnRanges, RangeMove
 from squallpy.runtime.joiners.joiner_statistics import JoinerStatistics, skew
 
@@ -25,7 +39,9 @@ class RangePolicy:
 
     When the tuples, or those of the busiest joiner, have changed by the fraction epsilon since the last decision,
     joiners report histograms of what they hold and of what came with the batch, exactly as of its end. What came counts
-    as much as what is held: so no joiner gets whole batches of a stream whose values grow with time.
+    as much as what is held. Regions have to suit what comes after they are drawn, too, or they are drawn anew. If that
+    does not help, as where the values of a stream grow with time, one joiner would get most of each batch, and the
+    matrix is better.
 
     Args:
         joiners: The number of joiners there are.
@@ -35,6 +51,8 @@ class RangePolicy:
         decided_busiest: Those at the busiest joiner then, or when all had moved.
         ratio: The load of a joiner by the least possible, at the last decision.
         drawn: How often regions were drawn anew.
+        expected: The best regions for what joiners reported last.
+        drifted: Regions did not suit what came then, for the first time.
     """
 
     plan: OnRanges
@@ -46,6 +64,8 @@ class RangePolicy:
     decided_busiest: int = 0
     ratio: float = 1.0
     drawn: int = 0
+    expected: RangePartitioning | None = None
+    drifted: bool = False
 
     def figures(self, stats: Mapping[str, Any]) -> dict[str, Any]:
         """Report the grids of the regions and the load of the batch that it was for."""
@@ -64,7 +84,8 @@ class RangePolicy:
         plan, (held, busiest) = self.plan, _observe(stats["joiners"])
         found = replace(self, held=held, busiest=busiest)
         if plan.to is not None:
-            moved = OnRanges(plan.to, arriving=RangeMove(tuple(plan.ranges.numbers.tolist())))
+            from_joiners = tuple(plan.ranges.numbers.tolist())
+            moved = OnRanges(plan.to, reports=self.drifted, arriving=RangeMove(from_joiners))
             return replace(found, plan=moved, drawn=self.drawn + 1, decided_busiest=0)
         if plan.reports:
             return found._decide(stats.get("ranges", {}))
@@ -75,26 +96,49 @@ class RangePolicy:
         return found
 
     def _decide(self, reported: Counts) -> "RangePolicy":
-        """Draw regions for what joiners have reported, if those are better."""
-        ranges, (r, s) = self.plan.ranges, read_histograms(reported)
-        best, least = find_best_ranges(self.joiners, ranges.band, r, s)
+        """Draw regions for what joiners have reported, if those are better; the matrix, where no regions last."""
+        ranges, joiners, (held, came) = self.plan.ranges, self.joiners, read_histograms(reported)
+        r, s = (some + other.scaled(_weight(held, came)) for some, other in zip(held, came, strict=True))
+        is_matrix, drifts = len(ranges.grids) == 1, self._drifts(*came)
+        best, least = drawn, _ = find_best_ranges(joiners, ranges.band, r, s)
+        if (drifts and (is_matrix or self.drifted)) or (is_matrix and self.expected is None):
+            best = matrix(joiners, ranges.band, r.total, s.total)
+            least = float(best.loads(r, s).max())
         now = float(ranges.loads(r, s).max())
-        is_better = now > MIN_LOAD_RATIO * least
-        plan = OnRanges(ranges, to=best) if is_better else OnRanges(ranges)
-        ratio = now / least if least and not is_better else 1.0
-        return replace(self, plan=plan, ratio=max(1.0, ratio), decided=self.held, decided_busiest=self.busiest)
+        is_better = now > MIN_LOAD_RATIO * least or (len(best.grids) == 1 and not is_matrix)
+        has_to_wait = drifts and not is_matrix and not self.drifted
+        plan = OnRanges(
+            ranges, to=best if is_better else None, reports=not is_better and (has_to_wait or not self.expected)
+        )
+        return replace(
+            self, plan=plan, ratio=max(1.0, now / least) if least and not is_better else 1.0, decided=self.held,
+            decided_busiest=self.busiest, expected=drawn, drifted=has_to_wait,
+        )  # fmt: skip
+
+    def _drifts(self, r: Histogram, s: Histogram) -> bool:
+        """True if what came would make a joiner busier in the regions that suit what came before than in a matrix.
+
+        So it is where values grow with time: a batch has none that were there before.
+        """
+        expected = self.expected or (self.plan.ranges if len(self.plan.ranges.grids) > 1 else None)
+        if expected is None or not r.total + s.total:
+            return False
+        return float(expected.loads(r, s).max()) > matrix_load(self.joiners, r.total, s.total)
 
 
-def read_histograms(reported: Counts) -> tuple[Histogram, Histogram]:
-    """Read what joiners report, by side; what came weighs as much as what is held."""
+def read_histograms(reported: Counts) -> tuple[list[Histogram], list[Histogram]]:
+    """Read what joiners report of what they hold, and of what came, by side."""
     held, came = (
         [histogram_of_counts(reported.get(name, {})) for name in (names[Side.R], names[Side.S])]
         for names in (HELD, CAME)
     )
+    return held, came
+
+
+def _weight(held: list[Histogram], came: list[Histogram]) -> float:
+    """Find the factor with which what came weighs as much as what is held."""
     total, coming = (sum(each.total for each in some) for some in (held, came))
-    factor = total / coming if coming else 0.0
-    r, s = (one + other.scaled(factor) for one, other in zip(held, came, strict=True))
-    return r, s
+    return total / coming if coming else 0.0
 
 
 def open_range_policy(
@@ -115,8 +159,11 @@ def open_range_policy(
         r, s = (histogram_of_counts(sample[name]) for name in SAMPLED)
         ranges, least = find_best_ranges(plan.partitions, band, r, s)
         is_better = least < MAX_MATRIX_LOAD * matrix_load(plan.partitions, r.total, s.total)
-        return RangePolicy(OnRanges(ranges), plan.partitions, plan.epsilon) if is_better or is_set else None
-    return RangePolicy(OnRanges(ranges), plan.partitions, plan.epsilon) if is_set else None
+        if all(name in sample for name in SAMPLED_LATER):
+            r, s = (histogram_of_counts(sample[name]) for name in SAMPLED_LATER)
+            is_better &= float(ranges.loads(r, s).max()) < matrix_load(plan.partitions, r.total, s.total)
+        is_set |= is_better
+    return RangePolicy(OnRanges(ranges, reports=True), plan.partitions, plan.epsilon) if is_set else None
 
 
 def _observe(joiners: JoinerStatistics) -> tuple[int, int]:

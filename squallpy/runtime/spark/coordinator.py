@@ -190,8 +190,9 @@ def _sample_key_counts(plan: Plan, input: Input, first: Mapping[str, int]) -> Ma
     if plan.matrices or (plan.grid and not plan.band) or not (plan.on_grid or plan.hypercube):
         return None
     rows = max([1, *first.values()])  # NB: it may be empty
-    sample, *_ = input.split(input.step(0), -(-rows // SAMPLE))
-    return Sender(plan).sample_keys(sample)
+    sample, *others = input.split(input.step(0), -(-rows // SAMPLE))
+    later = Sender(plan).sample_keys(others[-1], is_later=True) if plan.band and others else {}
+    return {**Sender(plan).sample_keys(sample), **later}
 
 
 class BatchCoordinator:

@@ -1,0 +1,107 @@
+"""Loads of joiners of a band join after each batch, while values are even, skewed, gather at one, or grow with time."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from squallpy.catalog.relation import MULT
+from squallpy.physical.joins.mapping import Numbers
+from squallpy.physical.joins.range_partitioning import (
+    Band,
+    Histogram,
+    Positions,
+    find_best_ranges,
+    histogram_of,
+    matrix_load,
+    summarise,
+)
+from squallpy.runtime.observers.join_loads import JoinLoads
+from squallpy.runtime.observers.report import BatchReport
+from squallpy.testing.engines import KilledEngine, PartitionedEngine
+
+SCRIPT = """
+CREATE STREAM r (x BIGINT, a BIGINT) USING csv OPTIONS (path 'r', op 'op');
+CREATE STREAM s (y BIGINT, b BIGINT) USING csv OPTIONS (path 's', op 'op');
+SELECT COUNT(*) AS n, SUM(a) AS total FROM r JOIN s ON ABS(x - y) <= WIDTH AND a <> b;
+"""
+JOINERS, ROWS, WIDTH, DOMAIN = 8, 1_200, 100, 100_000
+MOST = 1.75  # of the busiest joiner's tuples by the least possible, and so many batches more
+LATER = 2
+
+
+def values(kind: str, batch: int, count: int, draw: np.random.Generator) -> Numbers:
+    if kind == "time":
+        return batch * 2_000 + draw.integers(0, 2_000, count)
+    if kind == "zipf":
+        weights = 1 / np.arange(1, 10_001)
+        return 10 * draw.choice(10_000, count, p=weights / weights.sum())
+    if kind == "gather" and batch > 5:
+        return np.where(draw.random(count) < 0.5, 7_777, draw.integers(0, DOMAIN, count))
+    return draw.integers(0, DOMAIN, count)
+
+
+def histogram(ranks: Numbers) -> Histogram:
+    positions = Positions(np.zeros(len(ranks), np.uint64), ranks)
+    return histogram_of(list(summarise(positions, 2_048)))
+
+
+class Rows:
+    """The rows of a stream that are there, of which some are taken away at random."""
+
+    def __init__(self, names: tuple[str, str]) -> None:
+        self.names, self.values, self.ids, self.count = names, np.zeros(0, np.int64), np.zeros(0, np.int64), 0
+
+    def change(self, values: Numbers, deletes: int, draw: np.random.Generator) -> pa.Table:
+        gone = draw.choice(len(self.values), min(deletes, len(self.values)), replace=False)
+        ids = np.arange(self.count, self.count + len(values))
+        signs = np.repeat([1, -1], [len(values), len(gone)])
+        rows = [np.append(values, self.values[gone]), np.append(ids, self.ids[gone]), signs]
+        self.count += len(values)
+        self.values = np.append(np.delete(self.values, gone), values)
+        self.ids = np.append(np.delete(self.ids, gone), ids)
+        return pa.table(dict(zip((*self.names, MULT), rows, strict=True)))
+
+
+@pytest.mark.parametrize("kind", ["even", "zipf", "gather", "time"])
+def property_the_busiest_joiner_of_a_band_join(kind: str, tmp_path: Path) -> None:
+    """Never busier than under a matrix, and but for values that grow with time near the least load there is."""
+    draw, engine = np.random.default_rng(3), PartitionedEngine(JOINERS, join_operator="Range")
+    engine.start(SCRIPT.replace("WIDTH", str(WIDTH)), tmp_path, {})
+    r, s, loads = Rows(("x", "a")), Rows(("y", "b")), JoinLoads(engine._compiled.plan)
+    for batch in range(18):
+        rows = {"r": ROWS, "s": ROWS // 2}
+        deletes = 0 if batch < 9 else ROWS
+        engine.push({
+            name: of.change(values(kind, batch, rows[name], draw), deletes if name == "r" else 0, draw)
+            for name, of in (("r", r), ("s", s))
+        })  # fmt: skip
+        (load,) = loads.note(BatchReport.of({**engine.stats, **engine.figures}))
+        joiners = engine.stats["joiners"].values()
+        busiest, came = (max(j[a] + j[b] for j in joiners) for a, b in ("RS", "rs"))
+        assert (load.kind, load.ilf) == ("ranges", busiest)
+        _, least = find_best_ranges(JOINERS, Band(-WIDTH, WIDTH), histogram(r.values), histogram(s.values))
+        arriving = matrix_load(JOINERS, rows["r"] + deletes, rows["s"])
+        if batch > 4:
+            matrix = matrix_load(JOINERS, len(r.values), len(s.values))
+            assert busiest <= 1.4 * matrix + LATER * ROWS
+            assert kind == "time" or busiest <= MOST * least + (LATER * ROWS if batch in range(6, 10) else 0)
+            assert came <= 1.25 * arriving or (kind == "gather" and batch < 10)
+    assert engine.policy.drawn >= 1
+
+
+@pytest.mark.parametrize(("width", "kind"), [(100, "ranges"), (60_000, "grid")])
+def test_ranges_are_chosen_where_a_band_is_narrow(width: int, kind: str, tmp_path: Path) -> None:
+    draw, engine = np.random.default_rng(3), KilledEngine(JOINERS, kills=0.0)
+    engine.start(SCRIPT.replace("WIDTH", str(width)), tmp_path, {})
+    r, s, loads = Rows(("x", "a")), Rows(("y", "b")), JoinLoads(engine._compiled.plan)
+    for batch in range(2):
+        engine.push({"r": r.change(values("even", batch, ROWS, draw), 0, draw),
+                     "s": s.change(values("even", batch, ROWS, draw), 0, draw)})  # fmt: skip
+    coordinator = engine._coordinator
+    assert coordinator and coordinator.policy
+    held = dict.fromkeys(("R", "S", "r", "s", "r bytes", "s bytes"), 0)
+    figures = coordinator.policy.figures({"joiners": {str(joiner): held for joiner in range(JOINERS)}})
+    (load,) = loads.note(BatchReport.of(figures))
+    assert load.kind == kind and (len(load.mapping) == JOINERS) == (kind == "ranges")
