@@ -101,6 +101,34 @@ def split(
     return Split(tuple(components), tuple(filters), residual)
 
 
+def joins_read_by_deltas(body: Sequence[Factor]) -> Iterator[frozenset[str]]:
+    """Yield the joins that deltas of a join read, and those that deltas of these read, by their relations.
+
+    ΔB of A(a) ⋈ B(a, b) ⋈ C(b, c) ⋈ D(c) reads A and C ⋈ D   →   {A}, {C, D}, {C}, {D}, …
+
+    Nothing for joins that read a relation twice, whose parts may be equal views, or compare several relations.
+    """
+    rest = [f for f in body if not isinstance(f, Rel)]
+    computed = [f for f in rest if isinstance(f, Assign) and f.reads and not isinstance(f.value, Column)]
+    atoms = [f for f in body if isinstance(f, Rel)]
+    groups = [_attach(atom, computed) for atom in atoms]
+    compared = (f for f in rest if isinstance(f, Cmp) and not any(f.reads <= g.binds for g in groups))
+    if len({atom.relation.name for atom in atoms}) < len(atoms) or next(compared, None):
+        return
+    found, waiting = set[frozenset[str]](), [groups]
+    while waiting:
+        join = waiting.pop()
+        changing = [g for g in join if g.atom.relation.stream] or join
+        for group in changing:
+            delta = replace(group, atom=replace(group.atom, delta=True))
+            for part in _components([delta, *(g for g in join if g is not group)], (), False)[1:]:
+                names = frozenset(g.atom.relation.name for g in part)
+                if names not in found:
+                    found.add(names)
+                    waiting.append(part)
+                    yield names
+
+
 class _Scopes:
     """The variables of several bodies, and the bodies that have a variable."""
 

@@ -8,7 +8,9 @@ import pytest
 
 from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
+from squallpy.maintain.relational import materialise
 from squallpy.optimizer import pass_manager
+from squallpy.optimizer.program import read_kept_joins
 from squallpy.physical.access_paths import _StatementSteps
 from squallpy.physical.distribute import distributed_program
 from squallpy.physical.distribute.distributed_program import Distribution, Placement, distribute
@@ -48,6 +50,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     count(distributed_program, "simplify_moves")
     count(pass_manager, "transform")
     count(components, "_covers")
+    count(materialise, "split")
+    count(read_kept_joins._HeldJoins, "parts")
     count(Form, "_move")
     count(Form, "add")
     count(_Properties, "_set_properties")
@@ -124,6 +128,23 @@ def test_filters_are_tried_on_the_views_that_bind_what_they_read(calls: Counter[
     read = ", ".join(aggregate.format(f"v{i}") for i in range(n + 1))
     program(f"SELECT k, {read} FROM {joins('FULL', n)}{' GROUP BY k' if 'SUM' in aggregate else ''}", n + 1)
     assert calls["_covers"] <= 10 * n
+
+
+@pytest.mark.parametrize("kind", ["", "LEFT"])
+def test_views_that_will_be_too_many_are_not_made_first(calls: Counter[str], kind: str) -> None:
+    """A chain of n relations by n keys has n²/2 joins of neighbours; its relations are kept one by one."""
+    n = 20
+    joined = " ".join(f"{kind} JOIN t{i} ON v{i - 1} = t{i}.k" for i in range(1, n + 1))
+    found = program(f"SELECT v0 FROM t0 {joined}", n + 1)
+    assert calls["split"] <= 1.2 * sum(len(trigger.statements) for trigger in found.triggers)
+
+
+def test_statements_are_compared_with_the_joins_of_what_they_read(calls: Counter[str]) -> None:
+    """Of the views that hold joins, some per join of a chain, a statement could read those of its relations."""
+    n = 20
+    joined = " ".join(f"FULL JOIN t{i} ON v{i - 1} = t{i}.k" for i in range(1, n + 1))
+    program(f"SELECT v0 FROM t0 {joined}", n + 1)
+    assert 0 < calls["parts"] <= 40 * n
 
 
 FULL_JOINS = {

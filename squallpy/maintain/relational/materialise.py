@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
+from itertools import islice
 from operator import or_
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from squallpy.maintain.relational.delta_rules import delta, monomials, telescope
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Prod, Sum, Values
-from squallpy.program.components import Component, MixedVersionsError, Split, split
+from squallpy.program.components import Component, MixedVersionsError, Split, joins_read_by_deltas, split
 from squallpy.program.trigger_program import Lowered, Program, Statement, Trigger
 from squallpy.program.view_registry import Registry
 from squallpy.program.views import Monomial, Ref, View, index_atoms
@@ -45,12 +46,25 @@ def materialise(lowered: Lowered, most: int = MOST_STATEMENTS) -> Program:
 
     Raises SQ3001 for one of more than `most` statements.
     """
-    apart: frozenset[Joined] = frozenset()
+    root = lowered.views[0]
+    apart = frozenset([_relations_joined(root)] if _has_too_many_joins(root, len(lowered.auxiliary)) else ())
     while True:
         try:
             return _materialise(lowered, apart, most)
         except _TooManyViews as many:
             apart |= {many.joined}
+
+
+def _has_too_many_joins(root: View, others: int) -> bool:
+    """True if it can be told before they are made that the first query's deltas would read too many views.
+
+    Args:
+        others: The number of views that may have been made for others first.
+    """
+    most, joins = MOST * len(_relations_joined(root)) + others, set[frozenset[str]]()
+    for term in root.terms:
+        joins |= {*islice(joins_read_by_deltas(term.body), most)}
+    return len(joins) >= most
 
 
 class _TooManyViews(Exception):

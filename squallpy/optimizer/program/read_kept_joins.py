@@ -10,9 +10,10 @@ view has no keys for. Views of which each row finds one record, by PRIMARY KEYs,
 looked up first then.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 from squallpy.base.records import dataclass
 from squallpy.base.rings import Ring
@@ -28,10 +29,9 @@ Names = Mapping[Column, Column]
 
 def read_kept_joins(program: Program, allocator: ColumnAllocator) -> Program:
     """Let statements read joins from views that hold them, and drop the views that nothing reads then."""
-    views = {view.name: view for view in program.stored if _is_simple(view)}
-    joins = sorted((view for view in views.values() if view.degree > 1), key=lambda view: -view.degree)
+    held = _HeldJoins(view for view in program.stored if _is_simple(view))
     keys = known_keys(program)
-    triggers = tuple(_rewritten(trigger, views, joins, keys, allocator) for trigger in program.triggers)
+    triggers = tuple(_rewritten(trigger, held, keys, allocator) for trigger in program.triggers)
     return program if triggers == program.triggers else without_unread_views(replace(program, triggers=triggers))
 
 
@@ -47,35 +47,51 @@ def _relations(view: View) -> frozenset[str]:
     return frozenset(atom.relation.name for atom in view.atoms)
 
 
-def _rewritten(
-    trigger: Trigger, views: Mapping[str, View], joins: Iterable[View], keys: Keys, allocator: ColumnAllocator
-) -> Trigger:
+class _HeldJoins:
+    """Views that join relations, each once, and the relations of each."""
+
+    def __init__(self, views: Iterable[View]) -> None:
+        self.views = {view.name: view for view in views}
+        self.relations = {name: _relations(view) for name, view in self.views.items()}
+        joins = sorted((view for view in self.views.values() if view.degree > 1), key=lambda view: -view.degree)
+        self._places = defaultdict[str, list[tuple[int, View]]](list)  # of joins, by their first relation
+        for place, view in enumerate(joins):
+            self._places[min(self.relations[view.name])].append((place, view))
+
+    def joins_within(self, statement: Statement) -> list[View]:
+        """List the joins of relations whose views a statement reads, those of the most relations first."""
+        read = frozenset[str]().union(*(self.relations.get(ref.name, ()) for ref in statement.refs[1:]))
+        found = (some for name in read for some in self._places.get(name, ()))
+        return [view for _, view in sorted(found, key=itemgetter(0)) if self.relations[view.name] <= read]
+
+    def parts(self, statement: Statement, view: View) -> list[Ref]:
+        """List the uses of views in a statement that together join each relation of `view` once; none if none do."""
+        wanted, parts, joined = self.relations[view.name], list[Ref](), Counter[str]()
+        for ref in statement.refs[1:]:
+            own = self.relations.get(ref.name)
+            if own and ref.picks and not wanted.isdisjoint(own):
+                parts.append(ref)
+                joined.update(own)
+        return parts if joined == Counter(wanted) else []
+
+
+def _rewritten(trigger: Trigger, held: _HeldJoins, keys: Keys, allocator: ColumnAllocator) -> Trigger:
     """Read joins from those views that the trigger does not change."""
-    changed = {statement.target for statement in trigger.statements}
-    kept = [view for view in joins if view.name not in changed]
+    changed, views = {statement.target for statement in trigger.statements}, held.views
     statements = list[Statement]()
     for statement in trigger.statements:
-        for view in kept:
-            parts = _parts(statement, view, views)
+        for view in held.joins_within(statement):
+            parts = held.parts(statement, view) if view.name not in changed else []
+            if len(parts) < 2:
+                continue
             others = [ref for ref in statement.refs if ref not in parts]
             bound = frozenset[Column]().union(*(ref.bound_variables for ref in others))
-            if len(parts) < 2 or all(_finds_one(views[ref.name], ref, bound, keys) for ref in parts):
+            if all(_finds_one(views[ref.name], ref, bound, keys) for ref in parts):
                 continue
             found = _Join.of(statement, parts, views, allocator).held_by(view, allocator)
             statement = replace(statement, refs=(*others, found)) if found else statement
         statements.append(statement)
     return replace(trigger, statements=tuple(statements))
-
-
-def _parts(statement: Statement, view: View, views: Mapping[str, View]) -> list[Ref]:
-    """List the uses of views in a statement that together join each relation of `view` once; none if there are not."""
-    wanted, parts, joined = _relations(view), list[Ref](), Counter[str]()
-    for ref in statement.refs[1:]:
-        part = views.get(ref.name)
-        if part and ref.picks and not wanted.isdisjoint(_relations(part)):
-            parts.append(ref)
-            joined.update(_relations(part))
-    return parts if joined == Counter(wanted) else []
 
 
 def _finds_one(view: View, ref: Ref, bound: Collection[Column], keys: Keys) -> bool:

@@ -4,7 +4,8 @@ A block is a run of statements of one mode: computations at the nodes form a sta
 exchange. Blocks that commute with all steps between them become one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import field
 
 from squallpy.base.records import dataclass
@@ -41,14 +42,9 @@ def fuse(steps: Iterable[DistributedStep]) -> tuple[StatementBlock, ...]:
     changes of an auxiliary relation's source view, and its derivation, are in one block, which waits until all of them
     can be.
     """
-    done, rest = list[StatementBlock](), list(steps)
-    sources = frozenset(step.source for step in rest if isinstance(step, Derivation))
-    while rest:
-        found = _merge(rest, rest[0].moves)
-        if split_up := _split_changes(*found, sources):
-            found = _block_without_waiting(rest, split_up, sources) or found
-        taken, rest = found
-        done.append(StatementBlock(tuple(taken)))
+    done, fusion = list[StatementBlock](), _Fusion(steps)
+    while fusion.rest:
+        done.append(StatementBlock(tuple(fusion.take_block())))
     return tuple(done)
 
 
@@ -57,45 +53,61 @@ def one_block_each(steps: Iterable[DistributedStep]) -> tuple[StatementBlock, ..
     return tuple(StatementBlock((step,)) for step in steps)
 
 
-def _merge(
-    steps: Sequence[DistributedStep], moves: bool, held: frozenset[str] = frozenset()
-) -> tuple[list[DistributedStep], list[DistributedStep]]:
-    """Split off all steps of a mode that commute with the steps left before them; changes of `held` views stay."""
-    taken, rest = list[DistributedStep](), list[DistributedStep]()
-    reads, writes = set[str](), set[str]()  # of the rest
-    for step in steps:
-        free = step.moves == moves and writes.isdisjoint(step.reads) and reads.isdisjoint(step.writes)
-        if free and not (held and _changed_sources(step, held)):
-            taken.append(step)
-        else:
-            rest.append(step)
-            reads |= step.reads
-            writes |= step.writes
-    return taken, rest
+class _Fusion:
+    """The steps that are left to be fused, and the source views of auxiliary relations that they change."""
 
+    def __init__(self, steps: Iterable[DistributedStep]) -> None:
+        self.rest = list(steps)
+        sources = frozenset(step.source for step in self.rest if isinstance(step, Derivation))
+        self._changed = {id(step): _changed_sources(step, sources) for step in self.rest}
+        self._left = self._count_changes(self.rest)
 
-def _block_without_waiting(
-    steps: Sequence[DistributedStep], held: frozenset[str], sources: frozenset[str]
-) -> tuple[list[DistributedStep], list[DistributedStep]] | None:
-    """Split off a block of steps that need not wait; None if there are none."""
-    while True:
-        both = (_merge(steps, moves, held) for moves in (steps[0].moves, not steps[0].moves))
-        taken, rest = next((found for found in both if found[0]), ([], []))
-        if not taken:
-            return None
-        if not (split_up := _split_changes(taken, rest, sources)):
-            return taken, rest
-        held |= split_up
+    def take_block(self) -> list[DistributedStep]:
+        """Split the steps of the next block off."""
+        found = self._merge(self.rest[0].moves)
+        if split_up := self._split_changes(found[0]):
+            found = self._block_without_waiting(split_up) or found
+        taken, self.rest = found
+        self._left -= self._count_changes(taken)
+        return taken
 
+    def _merge(
+        self, moves: bool, held: frozenset[str] = frozenset()
+    ) -> tuple[list[DistributedStep], list[DistributedStep]]:
+        """Split off all steps of a mode that commute with the steps left before them; changes of `held` views stay."""
+        taken, rest = list[DistributedStep](), list[DistributedStep]()
+        reads, writes = set[str](), set[str]()  # of the rest
+        for step in self.rest:
+            free = step.moves == moves and writes.isdisjoint(step.reads) and reads.isdisjoint(step.writes)
+            if free and held.isdisjoint(self._changed[id(step)]):
+                taken.append(step)
+            else:
+                rest.append(step)
+                reads |= step.reads
+                writes |= step.writes
+        return taken, rest
 
-def _split_changes(
-    taken: Iterable[DistributedStep], rest: Iterable[DistributedStep], sources: frozenset[str]
-) -> frozenset[str]:
-    """Find the source views that are changed both in a block and after it."""
-    if not sources:
-        return sources
-    first, later = (frozenset().union(*(_changed_sources(s, sources) for s in some)) for some in (taken, rest))
-    return first & later
+    def _block_without_waiting(
+        self, held: frozenset[str]
+    ) -> tuple[list[DistributedStep], list[DistributedStep]] | None:
+        """Split off a block of steps that need not wait; None if there are none."""
+        first = self.rest[0].moves
+        while True:
+            taken, rest = next(
+                (found for moves in (first, not first) if (found := self._merge(moves, held))[0]), ([], [])
+            )
+            if not taken:
+                return None
+            if not (split_up := self._split_changes(taken)):
+                return taken, rest
+            held |= split_up
+
+    def _split_changes(self, taken: Iterable[DistributedStep]) -> frozenset[str]:
+        """Find the source views that are changed both in a block and after it."""
+        return frozenset(source for source, times in self._count_changes(taken).items() if times < self._left[source])
+
+    def _count_changes(self, steps: Iterable[DistributedStep]) -> Counter[str]:
+        return Counter(source for step in steps for source in self._changed[id(step)])
 
 
 def _changed_sources(step: DistributedStep, sources: frozenset[str]) -> frozenset[str]:
