@@ -31,6 +31,7 @@ class Setup:
         late: Rows that came after their window had passed are reported.
         final: The final result is wanted.
         apart: The places of queries whose changes go to sinks, and which partitions may print.
+        bounded: Relations will have no more rows than these.
     """
 
     settings: Settings
@@ -38,6 +39,7 @@ class Setup:
     late: bool
     final: bool
     apart: tuple[int, ...] = ()
+    bounded: bool = False
 
 
 def fingerprint(

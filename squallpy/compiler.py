@@ -7,6 +7,7 @@ text → bind → plan passes → lower → calculus passes → materialise → 
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from squallpy.base.records import dataclass
@@ -23,6 +24,8 @@ from squallpy.optimizer.pipeline import CALCULUS_PASSES, PLAN_PASSES, PROGRAM_PA
 from squallpy.physical.distribute.distributed_program import DistributionOptions
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place, set_join_parameters
+from squallpy.program.auxiliary.model_rows import ModelRows
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.trigger_program import Lowered, Program
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 
@@ -65,13 +68,15 @@ class CompiledQuery(CompiledProgram):
 
 
 def to_program(
-    *queries: Query, settings: Settings | None = None, report_late: bool = False, observer: Observer | None = None
-) -> CompiledProgram:
+    *queries: Query, settings: Settings | None = None, report_late: bool = False, observer: Observer | None = None,
+    totals: Mapping[str, int] = MappingProxyType({}),
+) -> CompiledProgram:  # fmt: skip
     """Compile bound queries to one trigger program.
 
     Args:
         report_late: Rows that come after their window has passed are reported.
         observer: Called after each pass.
+        totals: Rows that relations will ever have, as far as they are known.
     """
     settings = settings or Settings()
     disabled = disabled_passes(settings.passes, settings.optimizer)
@@ -82,9 +87,18 @@ def to_program(
     results = _number(optimised)
     distinct = [optimised[results.index(number)] for number in range(1 + max(results))]
     lowered = lower(distinct, context.ids, fold, context.empty_groups, settings.iterations)
+    lowered = replace(lowered, auxiliary=tuple(_with_sizes(aux, totals) for aux in lowered.auxiliary))
     lowered = run_passes(lowered, CALCULUS_PASSES, context, observer)
     program = run_passes(materialise(lowered, settings.statements), PROGRAM_PASSES, context, observer)
     return CompiledProgram(queries, optimised, results, lowered, program)
+
+
+def _with_sizes(aux: AuxiliaryRelation, totals: Mapping[str, int]) -> AuxiliaryRelation:
+    """Tell a model of the rows that its relations will ever have."""
+    if not isinstance(aux.kind, ModelRows):
+        return aux
+    read = sorted({atom.relation.name for term in aux.view.terms for atom in term.atoms}.intersection(totals))
+    return replace(aux, kind=replace(aux.kind, sizes=tuple((name, totals[name]) for name in read)))
 
 
 def results_apart(compiled: CompiledProgram, apart: Collection[int]) -> Mapping[str, tuple[int, ...]]:
@@ -126,11 +140,14 @@ class Compiler:
     matrix_programs: "Mapping[str, MatrixProgram]"
 
     def to_program(
-        self, *queries: Query, report_late: bool = False, observer: Observer | None = None
-    ) -> CompiledProgram:
-        """Compile queries to their trigger program."""
+        self, *queries: Query, report_late: bool = False, observer: Observer | None = None,
+        totals: Mapping[str, int] = MappingProxyType({}),
+    ) -> CompiledProgram:  # fmt: skip
+        """Compile queries to their trigger program (`to_program`)."""
         return run_deep(
-            lambda: to_program(*queries, settings=self.settings, report_late=report_late, observer=observer)
+            lambda: to_program(
+                *queries, settings=self.settings, report_late=report_late, observer=observer, totals=totals
+            )
         )
 
     def compile(
@@ -140,15 +157,18 @@ class Compiler:
         sizes: dict[str, int],
         report_late: bool = False,
         apart: Collection[int] = (),
+        bounded: bool = False,
     ) -> CompiledQuery:
         """Compile queries to their physical plan.
 
         Args:
             sizes: Rows of each relation, as far as they are known.
+            bounded: These are all the rows that relations will ever have.
             report_late: Rows that come after their window has passed are reported.
             apart: The places of queries whose changes partitions may print.
         """
-        return self.place(self.to_program(*queries, report_late=report_late), partitions, sizes, apart)
+        program = self.to_program(*queries, report_late=report_late, totals=sizes if bounded else {})
+        return self.place(program, partitions, sizes, apart)
 
     def place(
         self, compiled: CompiledProgram, partitions: int, sizes: dict[str, int], apart: Collection[int] = ()

@@ -24,6 +24,7 @@ from squallpy.program.views import View
 
 PLACED = ("physical", "stages", "code")  # stages that show where views are, or what is compiled of them
 STAGES = ("logical", "optimized", "calculus", "triggers", *PLACED)
+SIZED = ("triggers", "viewtree")  # stages before them that depend on the rows of relations
 LISTS = ("viewtree", "passes", "trace", "why")
 
 
@@ -65,10 +66,16 @@ def stage_text(compiled: CompiledQuery, stage: str, yardstick: str = "") -> str:
     return text
 
 
-def why_text(compiler: Compiler, queries: Sequence[Query], partitions: int, sizes: Mapping[str, int]) -> str:
-    """Tell which passes changed queries and why, what each view is held for, and what other placements would cost."""
+def why_text(
+    compiler: Compiler, queries: Sequence[Query], partitions: int, sizes: Mapping[str, int], *, bounded: bool
+) -> str:
+    """Tell which passes changed queries and why, what each view is held for, and what other placements would cost.
+
+    Args:
+        bounded: Relations will have no more rows than these.
+    """
     tracer = Tracer()
-    compiled = compiler.to_program(*queries, observer=tracer)
+    compiled = compiler.to_program(*queries, observer=tracer, totals=sizes if bounded else {})
     plan = compiler.place(compiled, partitions, dict(sizes)).plan
     lines = ["PASSES that changed it", *_list_reasons(tracer.names)]
     lines += ["", "VIEWS and when they are looked up"] if compiled.program.stored else []

@@ -27,7 +27,7 @@ from squallpy.catalog.sink_spec import CHANGES, FINAL, SinkSpec
 from squallpy.catalog.window_spec import NOW
 from squallpy.checkpoint_identity import Setup, columns_read, fingerprint, plan_identity
 from squallpy.compiler import CompiledQuery, Compiler, results_apart
-from squallpy.explain import PLACED, Timer, Tracer, list_passes, program_stage_text, stage_text, why_text
+from squallpy.explain import PLACED, SIZED, Timer, Tracer, list_passes, program_stage_text, stage_text, why_text
 from squallpy.frontend.source_text import read_directive, read_script
 from squallpy.logical.bind import Script, compile_script
 from squallpy.logical.nodes import Query
@@ -145,11 +145,12 @@ class Session:
         return Compiler(self.script, self.settings, self._programs)
 
     def compile(
-        self, queries: Query | Sequence[Query], partitions: int, sizes: dict[str, int], report_late: bool = False
-    ) -> CompiledQuery:
+        self, queries: Query | Sequence[Query], partitions: int, sizes: dict[str, int], report_late: bool = False,
+        bounded: bool = False,
+    ) -> CompiledQuery:  # fmt: skip
         """Compile one or several queries to a physical plan (`Compiler.compile`)."""
         several = [queries] if isinstance(queries, Query) else queries
-        return self.compiler.compile(several, partitions, sizes, report_late)
+        return self.compiler.compile(several, partitions, sizes, report_late, bounded=bounded)
 
     def explain(self, stage: str) -> str:
         """Show the queries at one of `explain.STAGES`, or what each pass has changed ("trace").
@@ -164,12 +165,13 @@ class Session:
             self.compiler.to_program(*queries, observer=tracer)
             return tracer.text
         if stage == "why":
-            return why_text(self.compiler, queries, self.settings.partitions, self.sizes)
+            return why_text(self.compiler, queries, self.settings.partitions, self.sizes, bounded=self._has_ends)
         if stage not in PLACED and not (self.script.matrices or self.script.programs):
-            return program_stage_text(self.compiler.to_program(*queries), stage)
+            totals = self.sizes if self._has_ends and stage in SIZED else {}
+            return program_stage_text(self.compiler.to_program(*queries, totals=totals), stage)
         partitions = 1 if stage == "code" else self.settings.partitions
         apart = [n for n, query in enumerate(queries) if query.sink and query.sink.mode not in (None, FINAL)]
-        compiled = self.compiler.compile(queries, partitions, self.sizes, apart=apart)
+        compiled = self.compiler.compile(queries, partitions, self.sizes, apart=apart, bounded=self._has_ends)
         return stage_text(compiled, stage, self.yardstick)
 
     def time_passes(self) -> str:
@@ -294,7 +296,7 @@ class Session:
         partitions = self.settings.partitions if options.backend == "spark" else 1
         apart = tuple(n for n, t in enumerate(targets) if t.options.out and t.options.changes and not t.options.tap)
         final = any(target.options.final for target in targets)
-        setup = Setup(self.settings, partitions, options.late, final, apart if partitions > 1 else ())
+        setup = Setup(self.settings, partitions, options.late, final, apart if partitions > 1 else (), reading.has_end)
         compiled = self._compile_as(queries, setup, reading.sizes)
         batch_rows = options.batch_rows or self.settings.batch_rows
         has_time = NOW.name in compiled.plan.clocks
@@ -349,7 +351,7 @@ class Session:
 
     def _compile_as(self, queries: Sequence[Query], setup: "Setup", sizes: Mapping[str, int]) -> CompiledQuery:
         compiler = replace(self.compiler, settings=setup.settings)
-        compiled = compiler.compile(queries, setup.partitions, dict(sizes), setup.late, setup.apart)
+        compiled = compiler.compile(queries, setup.partitions, dict(sizes), setup.late, setup.apart, setup.bounded)
         if compiled.plan.only_grows and not setup.final:
             apart = tuple(results_apart(compiled, setup.apart))  # NB: rows that only come need not meet
             plan = replace(compiled.plan, keeps_results=False, partitioned=apart)
@@ -483,16 +485,14 @@ class Session:
     def _is_endless(self, name: str) -> bool:
         return name in self.foreign and not self.foreign[name].is_bounded
 
+    @property
+    def _has_ends(self) -> bool:
+        """True if all files are read to their end."""
+        return not any(relation.is_watched for relation in self.script.relations.values())
+
     @cached_property
     def sizes(self) -> dict[str, int]:
         """Rows of each relation as far as its files are there: EXPLAIN also works without data."""
-        from squallpy.runtime.sources import open_source
+        from squallpy.runtime.sources.source import count_rows
 
-        sizes = {}
-        for relation in self.script.relations.values():
-            try:
-                is_file = not relation.is_foreign
-                sizes[relation.name] = open_source(relation, self.path.parent).rows if is_file else 0
-            except SquallError:
-                sizes[relation.name] = 0
-        return sizes
+        return {r.name: count_rows(r, self.path.parent) for r in self.script.relations.values()}

@@ -192,7 +192,7 @@ def session_of(stream: Stream, settings: Sequence[str] = ()) -> Session:
 def plan_of(stream: Stream, partitions: int, settings: Sequence[str] = ()) -> Plan:
     session = session_of(stream, settings)
     [query] = session.script.queries
-    return session.compile(query, partitions, stream.sizes).plan
+    return session.compile(query, partitions, stream.sizes, bounded=True).plan
 
 
 def open_sources(stream: Stream) -> dict[str, Any]:

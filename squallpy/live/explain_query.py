@@ -29,7 +29,7 @@ def explain_query(compiler: Compiler, query: Query, stage: str) -> str:
         compiler.to_program(query, observer=tracer)
         return tracer.text
     if stage == "why":
-        return why_text(compiler, [query], 1, {})
+        return why_text(compiler, [query], 1, {}, bounded=False)
     if stage not in PLACED and not (compiler.script.matrices or compiler.script.programs):
         if stage != "triggers":
             return program_stage_text(compiler.to_program(query), stage)

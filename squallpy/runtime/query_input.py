@@ -49,6 +49,8 @@ class Reading(ABC):
     batch_rows: int
     order: str
     sizes: Mapping[str, int]
+    has_end = False
+    """An end of all relations, so that `sizes` are all rows that will ever come."""
 
     @property
     @abstractmethod
@@ -86,6 +88,8 @@ class Reading(ABC):
 
 class BoundedReading(Reading):
     """Files to their end: as many batches as their rows are, interleaved in an order."""
+
+    has_end = True
 
     def __init__(self, sources: Mapping[str, FileSource], has_checkpoint: bool, read_time: Callable[[], int]) -> None:
         self._sources, self._has_checkpoint, self._read_time = sources, has_checkpoint, read_time

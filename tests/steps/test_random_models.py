@@ -16,7 +16,13 @@ from squallpy.testing.engines import LocalEngine, MemoryEngine, MovedEngine, Par
 from squallpy.testing.generators import DOMAINS, Case, Change, format_value, insert_missing
 from tests.maintain.factorised.random_joins import joins, random_order
 from tests.marks import long
+from tests.steps.known_sizes import KnownMoved, KnownSizes
 from tests.steps.test_random import SIZES, Weighed, run
+
+
+class KnownWeighed(KnownSizes, Weighed):
+    """With rows of all relations known."""
+
 
 ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "optimized": Weighed,
@@ -25,6 +31,8 @@ ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "two partitions": partial(PartitionedEngine, 2),
     "one statement a stage": partial(PartitionedEngine, 3, fusion=False),
     "four partitions, killed": partial(MovedEngine, 4),
+    "known sizes": KnownWeighed,
+    "known sizes, three partitions, killed": partial(KnownMoved, 3),
 }
 LONG = ("durable", "two partitions", "one statement a stage")  # only by `make long`
 KINDS = {  # types of columns, by what reads them

@@ -8,6 +8,9 @@ Only the views on the path change; those beside it are read. Where a relation is
 turns, from left to right in the tree: each path reads the views to its left after the batch, and those to its right
 before it. So none is read of which some leaves had their turn and others did not.
 
+A virtual view has neither records nor a change: a statement goes on from the view below it to the one above, and what
+would read it joins its children.
+
 Several trees over one order, whose roots have keys of their own, share the views and changes that are the same.
 
 Source: `fivm-on-flink` §3.5 and Alg. 2.
@@ -15,6 +18,7 @@ Source: `fivm-on-flink` §3.5 and Alg. 2.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
+from itertools import pairwise
 
 from squallpy.base.free_names import FreeNames
 from squallpy.base.records import dataclass
@@ -79,7 +83,7 @@ class FactorisedView:
     def statements(self, relation: Relation, deltas: Registry) -> Iterator[Statement]:
         """Yield what a batch of a relation changes; `deltas` makes the pre-aggregated batch of each leaf."""
         done = set[int]()
-        places = {id(leaf): place for place, leaf in enumerate(_leaves(self.roots[0].node))}
+        places = {id(leaf): place for place, leaf in enumerate(self.roots[0].node.leaves)}
         for source in sorted(self.sources, key=lambda source: places[id(source.leaf)]):
             if source.atom.relation == relation:
                 yield from self._updates(source, deltas, done)
@@ -96,19 +100,23 @@ class FactorisedView:
         loads = not any(source.leaf.is_stream for source in self.sources)
         made = dict[Signature, Ref]()
         for root in self.roots:
-            path = _path_to(root.node, source.leaf)
-            for below, node in zip((None, *path), path, strict=False):
+            path = list[view_tree.ViewNode]()
+            for node in _path_to(root.node, source.leaf):
                 if not source.leaf.is_stream and node.is_stream and not loads:
                     break
+                path.append(node)
                 if node is root.node:
-                    yield self._add_to_root(root, source, below, deltas, made, done)
+                    yield self._add_to_root(root, source, path, deltas, made, done)
                     break
+                if node.is_virtual:
+                    continue
+                path, joined = [node], path
                 if (signature := self._signature(node)) in made:
                     continue
-                if below is None:
+                if len(joined) == 1:
                     made[signature] = self._leaf_change(source, node, deltas)
                 else:
-                    refs, lane = self._join(node, below, made, done)
+                    refs, lane = self._join(joined, made, done)
                     name = self._change_name(node)
                     yield Statement(name, node.stored_keys, refs, (), (lane,), partial=True)
                     made[signature] = Ref(name, node.stored_keys, (0,))
@@ -116,16 +124,16 @@ class FactorisedView:
                     yield Statement(self._name(node), node.stored_keys, (made[signature],), (), ((),))
 
     def _add_to_root(
-        self, root: Root, source: Source, below: view_tree.ViewNode | None, deltas: Registry,
+        self, root: Root, source: Source, path: Sequence[view_tree.ViewNode], deltas: Registry,
         made: dict[Signature, Ref], done: set[int],
     ) -> Statement:  # fmt: skip
         """Make the statement that adds to the root."""
         refs: tuple[Ref, ...]
         lane: Lane
-        if below is None:
+        if len(path) == 1:
             refs, lane = (self._leaf_change(source, root.node, deltas),), ()
         else:
-            refs, lane = self._join(root.node, below, made, done)
+            refs, lane = self._join(path, made, done)
         return Statement(self.name, self.keys, refs, root.assigns, (lane,))
 
     def _leaf_change(self, source: Source, node: view_tree.ViewNode, deltas: Registry) -> Ref:
@@ -136,20 +144,29 @@ class FactorisedView:
         return Ref(name, keys, picks)
 
     def _join(
-        self, node: view_tree.ViewNode, below: view_tree.ViewNode, made: dict[Signature, Ref], done: set[int]
+        self, path: Sequence[view_tree.ViewNode], made: dict[Signature, Ref], done: set[int]
     ) -> tuple[tuple[Ref, ...], Lane]:
-        """Join the change of a child with the views of the others, and lift what is marginalised, and raw rows."""
-        children = [child for child in node.children if isinstance(child, view_tree.ViewNode)]
-        reads = (self._read(child, done) for child in children if child is not below)
-        raw = (v for child in children if child.keeps_rows for v in child.lifts)
-        return (made[self._signature(below)], *reads), self._lane((*node.lifts, *raw))
+        """Join the change of the first view of a path with the views beside it, up to the last one.
 
-    def _read(self, node: view_tree.ViewNode, done: set[int]) -> Ref:
-        after = any(id(leaf) in done for leaf in _leaves(node))
-        return Ref(self._name(node), node.stored_keys, (0,), is_after=after)
+        What is marginalised is lifted, and raw rows.
+        """
+        below, *above = path
+        beside = [child for one, node in pairwise(path) for child in node.views if child is not one]
+        lifts = [*below.unlifted, *(v for node in above for v in node.lifts), *(v for c in beside for v in c.unlifted)]
+        reads = (ref for child in beside for ref in self._read(child, done))
+        return (made[self._signature(below)], *reads), self._lane(lifts)
+
+    def _read(self, node: view_tree.ViewNode, done: set[int]) -> Iterator[Ref]:
+        """Yield the stored views that make a view: itself, or those that it would join."""
+        if node.is_virtual:
+            for child in node.views:
+                yield from self._read(child, done)
+            return
+        after = any(id(leaf) in done for leaf in node.leaves)
+        yield Ref(self._name(node), node.stored_keys, (0,), is_after=after)
 
     def _view(self, node: view_tree.ViewNode) -> View:
-        inside = {id(leaf) for leaf in _leaves(node)}
+        inside = {id(leaf) for leaf in node.leaves}
         factors = [f for source in self.sources if id(source.leaf) in inside for f in source.body]
         lane = self._lane(node.stored_lifts)
         body = prune(tuple(factors), node.stored_keys, (lane,))
@@ -159,7 +176,7 @@ class FactorisedView:
         return tuple(lift(v, self.numbers[v], self.degree) for v in sorted(lifts, key=self.numbers.__getitem__))
 
     def _signature(self, node: view_tree.ViewNode) -> Signature:
-        return tuple(v.id for v in node.stored_keys), tuple(id(leaf) for leaf in _leaves(node))
+        return tuple(v.id for v in node.stored_keys), tuple(id(leaf) for leaf in node.leaves)
 
     def _change_name(self, node: view_tree.ViewNode) -> str:
         """Name the change of a view on one path; each path has its own, which lives as long as the batch."""
@@ -170,23 +187,14 @@ class FactorisedView:
         signature = self._signature(node)
         if signature not in self._names:
             named = {id(s.leaf): s.atom.relation.name.upper() for s in self.sources}
-            self._names[signature] = self.free_names.take("_".join(("V", *(named[id(leaf)] for leaf in _leaves(node)))))
+            self._names[signature] = self.free_names.take("_".join(("V", *(named[id(leaf)] for leaf in node.leaves))))
         return self._names[signature]
 
 
 def _nodes(node: view_tree.ViewNode) -> Iterator[view_tree.ViewNode]:
     yield node
-    for child in node.children:
-        if isinstance(child, view_tree.ViewNode):
-            yield from _nodes(child)
-
-
-def _leaves(node: view_tree.ViewNode) -> Iterator[Leaf]:
-    for child in node.children:
-        if isinstance(child, Leaf):
-            yield child
-        else:
-            yield from _leaves(child)
+    for child in node.views:
+        yield from _nodes(child)
 
 
 def _path_to(node: view_tree.ViewNode, leaf: Leaf) -> list[view_tree.ViewNode]:

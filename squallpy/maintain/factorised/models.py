@@ -4,6 +4,7 @@ cofactor(x, y)             one tree, whose root has the cofactor matrix of x and
 mutual_information(x, y)   a tree for each pair of columns, whose root counts the pairs of their values
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -14,6 +15,7 @@ from squallpy.base.types import INT, VARCHAR
 from squallpy.functions.factorised import degree_of
 from squallpy.logical.expressions import Cast, Column, Expr, Literal
 from squallpy.maintain.factorised import view_tree
+from squallpy.maintain.factorised.cardinalities import Cardinalities
 from squallpy.maintain.factorised.delta_path import FactorisedView, Root
 from squallpy.maintain.factorised.derive_order import derive_order
 from squallpy.maintain.factorised.join_graph import JoinGraph
@@ -55,10 +57,21 @@ def model_tree(aux: AuxiliaryRelation) -> ModelTree:
     body = declared.body if declared else None
     order = read_order(body.script, body.start, body.end) if body else derive_order(graph)
     try:
-        root = stop_push_down(build_view_tree(graph, order))
+        root = stop_push_down(build_view_tree(graph, order), _cardinalities(aux.kind, sources, graph), degree)
     except SquallError as error:
         raise (error.at(declared.span) if declared else error) from None
     return ModelTree(sources, graph, order, root, degree)
+
+
+def _cardinalities(kind: ModelRows, sources: Sequence[Source], graph: JoinGraph) -> Cardinalities | None:
+    """Estimate the views of a model's join, if the rows of its relations are known, and stay in all but the largest."""
+    sizes = dict(kind.sizes)
+    rows = {source.leaf.name: sizes.get(source.atom.relation.name, 0) for source in sources}
+    if not all(rows.values()):
+        return None
+    found = Cardinalities(graph, rows)
+    has_deletes = any(s.atom.relation.has_deletes for s in sources if s.leaf is not found.largest)
+    return None if has_deletes else found
 
 
 def maintain_model(aux: AuxiliaryRelation, free_names: FreeNames) -> tuple[AuxiliaryRelation, FactorisedView]:

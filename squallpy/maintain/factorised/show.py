@@ -37,6 +37,7 @@ def _lines(part: Part, names: Names, degree: int, indent: str) -> Iterator[str]:
     at = f"@{','.join(names[v] for v in part.marginalised)}" if part.marginalised else ""
     properties = [f"⟨{ring}⟩ {words:,} word{'s' * (words != 1)}"]
     properties += ["materialised"] if part.is_materialised else []
+    properties += ["virtual: its children are joined where it is read"] if part.is_virtual else []
     properties += [] if part.is_stream else ["static"]
     properties += [f"kept as rows ({_list(part.stored_keys, names)}) ⟨COUNT⟩"] if part.keeps_rows else []
     yield f"{indent}V{at}({_list(part.keys, names)}) {', '.join(properties)}"

@@ -1,28 +1,103 @@
-"""Stop of the push-down: relations with one row a key keep rows, whose payloads would be larger.
+"""Stop of the push-down: relations keep rows, and joins have no records, where payloads would be larger.
 
-dim(k, u, v), PRIMARY KEY (k)   →   rows k, u, v, 4 words each, not 15
+dim(k, u, v), PRIMARY KEY (k)                  →   rows k, u, v, 4 words each, not 15
+fact(k, j, x) that hardly has a (k, j) twice   →   rows k, j, x; the view of fact ⋈ dim by j is joined where it is read
 
 Payloads of g keys with n variables take g(1 + n + n(n + 1)/2 + f) words where f are free, and r rows r(n + f), fewer if
 r = g. With several rows a key it may be fewer, too, but then each change meets all of them, and the join is built:
-Housing 4 takes 4 times as long.
+Housing 4 takes 4 times as long. So without a PRIMARY KEY that says that a key has one row, only the largest relation of
+a join keeps rows, and only if the others are not deleted from: each of its rows then meets what matches it once.
 
 Source: `fivm-on-flink` §4.6, where the sizes of the second input are misprinted: g₂(1 + n₂ + n₂(n₂+1)/2 + f₂) is meant.
 """
 
 from dataclasses import replace
+from math import inf
 
+from squallpy.base.records import dataclass
+from squallpy.base.rings import Cofactor
 from squallpy.base.types import Kind
+from squallpy.maintain.factorised.cardinalities import Cardinalities, Records
 from squallpy.maintain.factorised.view_tree import ViewNode
 
+MOST_ROWS = 2
+"""Rows a key of a relation that keeps rows."""
+MOST_MET = 16
+"""Changes of other relations that meet a row of a join which is built anew for each of them."""
+LEAST_PART = 1 / 8
+"""Words of a view's payloads, by those of the columns of all relations, up to which they are kept.
 
-def stop_push_down(view: ViewNode, *, is_root: bool = True) -> ViewNode:
-    """Let views of one relation keep its rows where a primary key says that a key has one; the root keeps payloads."""
-    below = (stop_push_down(child, is_root=False) if isinstance(child, ViewNode) else child for child in view.children)
-    stops = not is_root and view.is_materialised and bool(view.lifts) and _has_one_row_a_key(view)
-    return replace(view, children=tuple(below), keeps_rows=stops)
+Not those of joins with the largest relation, each of whose rows would be multiplied and added up in one more view.
+"""
 
 
-def _has_one_row_a_key(view: ViewNode) -> bool:
-    # NB: one BIGINT cannot be a key
-    key = view.leaf.primary_key if view.leaf else ()
-    return bool(key) and {*key} <= {*view.keys} and all(v.type.kind is not Kind.BIGINT for v in view.lifts)
+def stop_push_down(root: ViewNode, cardinalities: Cardinalities | None = None, degree: int = 1) -> ViewNode:
+    """Let views keep rows, or nothing, where payloads would take more; the root keeps payloads.
+
+    Args:
+        cardinalities: Estimates, if the rows of all relations are known; else only primary keys tell.
+    """
+    push = _PushDown(cardinalities, degree)
+    children = (push.stop(child)[0] if isinstance(child, ViewNode) else child for child in root.children)
+    return _with_stored_children(replace(root, children=tuple(children)))
+
+
+@dataclass(frozen=True, slots=True)
+class _PushDown:
+    """The choice of what views keep, from the leaves upwards."""
+
+    cardinalities: Cardinalities | None
+    degree: int
+
+    def stop(self, view: ViewNode) -> tuple[ViewNode, Records]:
+        """Choose what a view keeps, and estimate what a join finds in it."""
+        if not view.views:
+            view = replace(view, keeps_rows=self._keeps_rows(view))
+            return view, self._records(view, self.cardinalities.rows_of(view.leaves) if self.cardinalities else inf)
+        stopped = [self.stop(child) for child in view.views]
+        view, inputs = replace(view, children=tuple(child for child, _ in stopped)), [found for _, found in stopped]
+        rows = self.cardinalities.joined(inputs) if self.cardinalities else inf
+        if not self._is_virtual(view, rows):
+            return view, self._records(view, rows)
+        variables = dict.fromkeys(v for found in inputs for v in found.variables)
+        return replace(view, is_virtual=True), Records(tuple(variables), rows)
+
+    def _keeps_rows(self, view: ViewNode) -> bool:
+        leaf, known = view.leaf, self.cardinalities
+        if not (leaf and view.lifts) or any(v.type.kind is Kind.BIGINT for v in view.lifts):
+            return False  # NB: one BIGINT cannot be a key
+        if view.is_materialised and leaf.primary_key and {*leaf.primary_key} <= {*view.keys}:
+            return True
+        if not (known and leaf is known.largest):
+            return False
+        rows, keys = known.rows_of((leaf,)), known.keys(view.keys, known.rows_of((leaf,)), (leaf,))
+        words = rows * self._words(replace(view, keeps_rows=True))
+        return rows <= MOST_ROWS * keys and words < keys * self._words(view)
+
+    def _is_virtual(self, view: ViewNode, rows: float) -> bool:
+        """True if a view, a join of so many rows, takes too many words to be kept."""
+        known, leaves = self.cardinalities, view.leaves
+        if not (known and view.is_stream and view.lifted):
+            return False
+        met = sum(known.matches(leaf) for leaf in known.graph.leaves if leaf not in leaves)
+        words = known.keys(view.keys, rows, leaves) * self._words(view)
+        return met <= MOST_MET and (known.largest in leaves or words > LEAST_PART * known.words)
+
+    def _records(self, view: ViewNode, rows: float) -> Records:
+        """Estimate the records of a view of so many rows."""
+        if self.cardinalities and not view.keeps_rows:
+            rows = self.cardinalities.keys(view.keys, rows, view.leaves)
+        return Records(view.stored_keys, rows)
+
+    def _words(self, view: ViewNode) -> int:
+        """Count the words of a record."""
+        lifts = view.stored_lifts
+        return len(view.stored_keys) + (Cofactor(0, len(lifts), degree=self.degree).words if lifts else 1)
+
+
+def _with_stored_children(view: ViewNode) -> ViewNode:
+    """Store the views that are read instead of virtual ones."""
+    is_read = view.is_virtual and view.is_materialised
+    children = (replace(c, is_materialised=c.is_materialised or is_read) for c in view.views)
+    below = tuple(map(_with_stored_children, children)) or view.children
+    return replace(view, children=below, is_materialised=view.is_materialised and not view.is_virtual)

@@ -29,7 +29,8 @@ class ViewNode:
     """keys → statistics of the lifted variables below, over the join of the children.
 
     `lifts` are lifted here: the marginalised features, and features that stay keys because they are free.
-    `is_materialised` where others read it, `keeps_rows` if it is stored as rows of keys and lifts with a count.
+    `is_materialised` where others read it, `keeps_rows` if it is stored as rows of keys and lifts with a count;
+    `is_virtual` if it is nowhere stored: what would read it joins its children instead.
     """
 
     keys: tuple[Column, ...]
@@ -38,12 +39,31 @@ class ViewNode:
     children: tuple[Union["ViewNode", Leaf], ...]
     is_materialised: bool = False
     keeps_rows: bool = False
+    is_virtual: bool = False
 
     @property
     def lifted(self) -> tuple[Column, ...]:
         """The lifted variables of the subtree: one range for each child, then its own."""
         below = (child.lifted for child in self.children if isinstance(child, ViewNode))
         return (*chain.from_iterable(below), *self.lifts)
+
+    @property
+    def views(self) -> tuple["ViewNode", ...]:
+        """The children that are views."""
+        return tuple(child for child in self.children if isinstance(child, ViewNode))
+
+    @property
+    def unlifted(self) -> tuple[Column, ...]:
+        """The variables of `lifted` that are lifted where it is read."""
+        if self.is_virtual:
+            return (*chain.from_iterable(child.unlifted for child in self.views), *self.lifts)
+        return self.lifts if self.keeps_rows else ()
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The relations below, from left to right."""
+        below = ((child,) if isinstance(child, Leaf) else child.leaves for child in self.children)
+        return tuple(chain.from_iterable(below))
 
     @property
     def is_join(self) -> bool:

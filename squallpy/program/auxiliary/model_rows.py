@@ -25,6 +25,7 @@ class ModelRows(AuxiliaryKind):
         order: The declared variable order, if one is asked for.
         pair: For pairs of values, the view's keys that have the number of the pair and its values, after those of the
             group; else its payloads are cofactor matrices.
+        sizes: Relations with the rows that they will ever have, if these are known of all.
     """
 
     model: Model
@@ -33,6 +34,7 @@ class ModelRows(AuxiliaryKind):
     aliases: tuple[str, ...] = ()
     order: OrderText | None = None
     pair: tuple[Column, ...] = ()
+    sizes: tuple[tuple[str, int], ...] = ()
 
     @property
     def owns_view(self) -> bool:

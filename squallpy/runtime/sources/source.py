@@ -337,6 +337,16 @@ def numbered(table: pa.Table, start: int, wanted: bool = True) -> pa.Table:
     return table.append_column(ARRIVAL, pa.array(np.arange(start, start + len(table)))) if wanted else table
 
 
+def count_rows(relation: Relation, base: Path) -> int:
+    """Count the rows of a relation's files; 0 if they are not there, or it has none."""
+    if relation.is_foreign:
+        return 0
+    try:
+        return open_source(relation, base).rows
+    except SquallError:
+        return 0
+
+
 def open_source(relation: Relation, base: Path, with_checksum: bool = False) -> FileSource:
     """Find a relation's files and compare them with its columns; relative paths start at `base`, then at the cwd.
     Tables that are read tell checksums if they are to be `with_checksum`.

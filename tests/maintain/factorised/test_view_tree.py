@@ -17,6 +17,7 @@ from squallpy.base.rings.relational import Relational
 from squallpy.base.types import BIGINT
 from squallpy.frontend.source_text import ScriptText
 from squallpy.logical.expressions import Column
+from squallpy.maintain.factorised.cardinalities import Cardinalities
 from squallpy.maintain.factorised.derive_order import derive_order
 from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
 from squallpy.maintain.factorised.order_text import read_order
@@ -158,6 +159,59 @@ def test_the_root_keeps_payloads() -> None:
     assert stop_push_down(root) == root
 
 
+def stopped(query: JoinGraph, **rows: int) -> str:
+    """Show what views keep where the rows of relations are known: V(K)* payloads, V(K)= rows, V(K)- nothing."""
+
+    def lines(view: ViewNode, indent: str = "") -> Iterator[str]:
+        mark = "-" if view.is_virtual else "=" if view.keeps_rows else "*" if view.is_materialised else ""
+        yield f"{indent}V({', '.join(v.name for v in view.keys)}){mark}"
+        for child in view.views:
+            yield from lines(child, indent + "  ")
+
+    tree = build_view_tree(query, derive_order(query))
+    return "\n".join(lines(stop_push_down(tree, Cardinalities(query, rows) if rows else None)))
+
+
+STAR = graph("WXYZUV", F="KJXYZW", D="KU", E="JV")
+
+
+@pytest.mark.parametrize(
+    ("query", "rows", "kept"),
+    [
+        # a fact that hardly has a pair of keys twice
+        (STAR, {"F": 1000, "D": 100, "E": 100}, "V()*\n  V(K)-\n    V(K, J)=\n    V(J)*\n  V(K)*"),
+        # one that has each a hundred times, and one of which nothing is known
+        (STAR, {"F": 1000, "D": 3, "E": 3}, "V()*\n  V(K)-\n    V(K, J)*\n    V(J)*\n  V(K)*"),
+        (STAR, {}, "V()*\n  V(K)*\n    V(K, J)*\n    V(J)*\n  V(K)*"),
+        # the largest relation alone keeps rows, if its others have few for each of its own
+        (STAR, {"F": 50, "D": 100, "E": 40}, "V()*\n  V(K)-\n    V(K, J)*\n    V(J)*\n  V(K)*"),
+        (graph("XYU", F="KXY", D="KU"), {"F": 1000, "D": 100}, "V()*\n  V(K)*\n  V(K)*"),
+        (graph("XYZU", F="KXYZ", D="KU"), {"F": 100, "D": 100}, "V()*\n  V(K)=\n  V(K)*"),
+        # a view of two relations that has more keys than these have rows
+        (graph("ABC", R="AB", S="BC", T="CA"), dict.fromkeys("RST", 1000),
+         "V()*\n  V(A)-\n    V(A, B)-\n      V(B, C)*\n      V(A, C)*\n    V(A, B)*"),
+        # streams that join static tables: nobody reads the joins, which are not built on the way, either
+        (graph("WXYZUV", tables="DE", F="KJXYZW", D="KU", E="JV"), {"F": 1000, "D": 100, "E": 100},
+         "V()*\n  V(K)-\n    V(K, J)=\n    V(J)*\n  V(K)*"),
+        # small joins beside the largest relation are worth having
+        (graph("XYZUV", F="KXYZ", D="KLU", E="LV"), {"F": 9000, "D": 100, "E": 10},
+         "V()*\n  V(K)*\n  V(K)*\n    V(K, L)*\n    V(L)*"),
+    ],
+)  # fmt: skip
+def test_what_is_kept_where_rows_are_known(query: JoinGraph, rows: dict[str, int], kept: str) -> None:
+    assert stopped(query, **rows) == kept
+
+
+def test_views_that_virtual_ones_join_are_stored() -> None:
+    query = graph("WXYZUVT", tables="DE", F="KJIXYZW", D="KU", E="JV", G="IT")
+    root = stop_push_down(
+        build_view_tree(query, derive_order(query)), Cardinalities(query, {"F": 900, "D": 90, "E": 90, "G": 90})
+    )
+    for view in views(root):
+        if view.is_virtual:
+            assert not view.is_materialised and all(c.is_materialised or c.is_virtual for c in view.views)
+
+
 def views(part: ViewNode | Leaf) -> Iterator[ViewNode]:
     if isinstance(part, ViewNode):
         yield part
@@ -176,7 +230,8 @@ def oracle_trees_equal_the_naive_join(
     for order in (derive_order(join), random_order(join, random)):
         for compress in (True, False):
             root = build_view_tree(join, order, compress=compress)
-            for tree in (root, stop_push_down(root)):
+            sizes = Cardinalities(join, {leaf.name: random.randint(1, 99) for leaf in join.leaves})
+            for tree in (root, stop_push_down(root), stop_push_down(root, sizes)):
                 assert evaluate(tree, contents, ring) == naive
 
 
