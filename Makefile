@@ -74,6 +74,7 @@ bench: setup  ## throughput against peers in the same run: a table and a plot
 bench-joins: setup  ## join operators on skewed streams, simulated and on Spark; band joins beside DuckDB
 	$(BIN)/python -m bench.joins.simulated
 	$(BIN)/python -m bench.joins.hypercube
+	$(BIN)/python -m bench.joins.ranges
 	$(BIN)/python -m bench.joins.operators
 	$(BIN)/python -m bench.joins.by_hand
 	$(BIN)/python -m bench.joins.migrations

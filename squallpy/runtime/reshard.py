@@ -209,7 +209,7 @@ class Reshard:
         if self.old.keeps_results != self.new.keeps_results:
             raise CannotMove("its result was not kept" if self.new.keeps_results else "its result is kept")
         old = Homes(self.old, open_policy(self.old, self.facts.get("joins"), self.sizes))
-        new = Homes(self.new, open_policy(self.new, None, self.sizes))
+        new = Homes(self.new, open_policy(self.new, None, self.sizes, {}))
         state = SpreadState(self.new, new)
         for partition, store in self._stores(before, old):
             self._move(old, partition, store, state)

@@ -17,6 +17,7 @@ from squallpy.physical.joins.range_partitioning import (
     matrix_load,
     summarise,
 )
+from squallpy.runtime.joiners.band_policy import BandPolicy
 from squallpy.runtime.observers.join_loads import JoinLoads
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.testing.engines import KilledEngine, PartitionedEngine
@@ -105,3 +106,34 @@ def test_ranges_are_chosen_where_a_band_is_narrow(width: int, kind: str, tmp_pat
     figures = coordinator.policy.figures({"joiners": {str(joiner): held for joiner in range(JOINERS)}})
     (load,) = loads.note(BatchReport.of(figures))
     assert load.kind == kind and (len(load.mapping) == JOINERS) == (kind == "ranges")
+
+
+def joined(r: Rows, s: Rows) -> tuple[int, int]:
+    """Count the pairs that the query joins, and sum up their ids."""
+    ordered, there = np.sort(s.values), dict(zip(s.ids.tolist(), s.values.tolist(), strict=True))
+    low, high = np.searchsorted(ordered, r.values - WIDTH, "left"), np.searchsorted(ordered, r.values + WIDTH, "right")
+    alike = [abs(x - there.get(a, 1 << 40)) <= WIDTH for x, a in zip(r.values.tolist(), r.ids.tolist(), strict=True)]
+    pairs = high - low - np.array(alike, np.int64)
+    return int(pairs.sum()), int((pairs * r.ids).sum())
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def oracle_ranges_that_follow_a_grid(turns: int, tmp_path: Path) -> None:
+    """A join begins on a grid, as one stream has no rows yet; that migrates, and gives way to ranges, over kills."""
+    draw, engine = np.random.default_rng(4), KilledEngine(JOINERS, kills=0.01)
+    engine.start(SCRIPT.replace("WIDTH", str(WIDTH)), tmp_path, {})
+    r, s, epochs = Rows(("x", "a")), Rows(("y", "b")), list[int]()
+    sizes = [(3_000, 0), (3_000, 0), *[(200, 1_500)] * 6 * turns, *[(800, 800)] * 6]
+    for batch, (of_r, of_s) in enumerate(sizes):
+        given = {
+            "r": r.change(values("even", batch, of_r, draw), 100 if batch > 4 else 0, draw),
+            "s": s.change(values("even", batch, of_s, draw), 50 if batch > 4 else 0, draw),
+        }
+        engine.push(given)
+        assert engine._coordinator and isinstance(engine._coordinator.policy, BandPolicy)
+        plan = engine._coordinator.policy.plan
+        epochs.append(plan.epoch)
+        (row,) = engine.result().to_pylist()
+        assert (row["n"], row["total"] or 0) == joined(r, s)
+    policy = engine._coordinator.policy
+    assert policy.is_decided and len(policy.plan.ranges.grids) > 1 and epochs[-1] > 0, epochs

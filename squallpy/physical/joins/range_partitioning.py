@@ -277,15 +277,16 @@ def _weigh(counted: Histogram, ranks: Numbers, cuts: _Cuts) -> Floats:
 
 
 def find_best_ranges(
-    joiners: int, band: Band, r: Histogram, s: Histogram, home: Side | None = None, cuts: int = MOST_CUTS
+    joiners: int, band: Band, r: Histogram, s: Histogram, home: Side | None = None, with_grids: bool = True
 ) -> tuple[RangePartitioning, float]:
     """Find the regions with the least load of a joiner, and that load.
 
     Args:
         home: The side whose tuples are in one region each; None: the better one.
-        cuts: Places where a region may begin.
+        with_grids: A region may have several joiners.
     """
-    found = [_Search(joiners, band, side, r, s, cuts).best() for side in ((home,) if home is not None else Side)]
+    shapes = _shapes(joiners if with_grids else 1)
+    found = [_Search(joiners, band, side, r, s, shapes).best() for side in ((home,) if home is not None else Side)]
     return min(found, key=lambda each: each[1])
 
 
@@ -303,9 +304,11 @@ def matrix_load(joiners: int, r: float, s: float) -> float:
 class _Search:
     """The search for regions with one side at home."""
 
-    def __init__(self, joiners: int, band: Band, home: Side, r: Histogram, s: Histogram, cuts: int) -> None:
+    def __init__(
+        self, joiners: int, band: Band, home: Side, r: Histogram, s: Histogram, shapes: list[tuple[int, int]]
+    ) -> None:
         self._joiners, self._band, self._home, self._r, self._s = joiners, band, home, r, s
-        self._cuts = _candidate_cuts(band, home, r, s, cuts)
+        self._cuts, self._shapes = _candidate_cuts(band, home, r, s, MOST_CUTS), shapes
         here, there = _weights_below(band, home, self._cuts, r, s)
         self._here = here.first[None, :] - here.first[:, None]  # by first cut and last
         self._there = there.first[None, :] - there.last[:, None]
@@ -314,7 +317,7 @@ class _Search:
     def best(self) -> tuple[RangePartitioning, float]:
         """Bisect for the least load that joiners suffice for."""
         r, s = self._r.total, self._s.total
-        low, high = (r + s) / self._joiners, matrix_load(self._joiners, r, s)
+        low, high = (r + s) / self._joiners, min(r / own + s / other for own, other in self._shapes)
         best = self._regions(high)
         assert best is not None, "a single region is the matrix"
         while high > low * TOLERANCE:
@@ -330,9 +333,8 @@ class _Search:
     def _regions(self, load: float) -> list[tuple[int, tuple[int, int]]] | None:
         """List the ends of regions with their grids, none above a load; None if joiners do not suffice."""
         need, shape = np.full(self._here.shape, inf), np.zeros(self._here.shape, np.int64)
-        shapes = _shapes(self._joiners)
-        for number in range(len(shapes) - 1, -1, -1):
-            own, other = shapes[number]
+        for number in range(len(self._shapes) - 1, -1, -1):
+            own, other = self._shapes[number]
             fits = self._here / own + self._there / other <= load * (1 + 1e-12)
             need[fits], shape[fits] = own * other, number
         least, before = np.full(len(need), inf), np.zeros(len(need), np.int64)
@@ -345,7 +347,7 @@ class _Search:
             return None
         found, end = list[tuple[int, tuple[int, int]]](), len(need) - 1
         while end:
-            found.append((end, shapes[shape[before[end], end]]))
+            found.append((end, self._shapes[shape[before[end], end]]))
             end = int(before[end])
         return found[::-1]
 

@@ -271,14 +271,15 @@ class OnRanges(_Grids):
     Args:
         to: The ranges of the next batch.
         reports: Joiners report histograms of what they hold after the batch, and of what came with it.
+        epoch: Number of the grids on which the join was before, by which the pools of its views are named.
     """
 
     ranges: RangePartitioning
     to: RangePartitioning | None = None
     reports: bool = False
     arriving: RangeMove | None = None
+    epoch: int = 0
     grids: ClassVar[tuple[Grid, ...]] = ()  # type: ignore[misc]  # NB: no field
-    epoch: ClassVar[int] = 0  # type: ignore[misc]
     drops_copies: ClassVar[bool] = False
 
 

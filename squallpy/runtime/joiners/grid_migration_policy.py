@@ -72,6 +72,10 @@ class GridPolicy:
             "migrated": self.plan.high / HASHES if isinstance(self.plan, Copying) else None,
         }  # fmt: skip
 
+    def with_cores(self, cores: int) -> "GridPolicy":
+        """Set the number of cores at which tasks run."""
+        return replace(self, cores=cores)
+
     def plan_batch(self, rows: Sizes) -> "GridPolicy":
         """Plan a batch of so many rows, which are counted before they are sent, as if it were the first of several."""
         plan, controllers = self.plan, self.controllers

@@ -160,7 +160,7 @@ class Joiner:
         self, store: Store, plan: OnRanges, to: RangePartitioning, view: OnGrid
     ) -> Iterator[tuple[int, Delta]]:
         """Yield its tuples that joiners lack in other ranges; delete those that it is not to keep."""
-        pool = store[view.view]
+        pool = store[plan.pool(view.view)]
         held = Delta(view.view, *pool.rows())
         if not len(held.keys):
             return
@@ -215,7 +215,7 @@ class Joiner:
                 reached = max((plan.low, *plan.done))
                 store.ordered(plan.other_pool(delta.name)).fill(delta.keys, delta.words, reached)
             case _:
-                store[delta.name].upsert(delta.keys, delta.words)
+                store[plan.pool(delta.name)].upsert(delta.keys, delta.words)
 
 
 def _mark(rows: Numbers, count: int) -> Mask:

@@ -11,11 +11,13 @@ from squallpy.physical.joins.joiner_groups import square_grids
 from squallpy.physical.joins.mapping import Side, find_best_mapping
 from squallpy.physical.joins.migration_controller import Controller, Policy, Sizes
 from squallpy.physical.plan import Plan
+from squallpy.runtime.joiners.band_policy import BandPolicy
+from squallpy.runtime.joiners.band_positions import band_of
 from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves, Steady
 from squallpy.runtime.joiners.grid_migration_policy import MIN_LOAD_RATIO, GridPolicy
 from squallpy.runtime.joiners.heavy_key_policy import MAX_MOVING_KEYS, KeyPolicy, observe_keys
 from squallpy.runtime.joiners.hypercube_policy import open_hypercube_policy
-from squallpy.runtime.joiners.range_policy import open_range_policy
+from squallpy.runtime.joiners.range_policy import RangePolicy, open_range_policy
 
 
 class MigrationPolicy(Protocol):
@@ -47,7 +49,8 @@ def open_policy(
         facts: The last policy, as JSON.
         first: Rows of each relation in the first batch. Its mapping is the one that is best for them: a bound on the
             load holds from the first tuple on only if tuples are counted before they are sent (docs/joins.md).
-        sample: Statistics of keys in a sample of the first batch: those that are heavy there begin with a grid.
+        sample: Statistics of keys in a sample of the first batch: those that are heavy there begin with a grid. Also of
+            what a band compares; None: it stays on a grid.
     """
     if plan.hypercube:
         return open_hypercube_policy(plan, plan.hypercube, facts, first or {}, sample or {})
@@ -55,7 +58,12 @@ def open_policy(
         return None
     if plan.grid is None:
         return _key_policy(plan, facts, sample or {})
-    if (by_ranges := open_range_policy(plan, facts, sample or {})) is not None:
+    band = band_of(plan.band) if plan.band else None
+    if facts and "ranges" in facts:
+        return from_json(BandPolicy, facts)
+    if facts and "ranges" in facts["plan"]:
+        return replace(from_json(RangePolicy, facts), epsilon=plan.epsilon)
+    if not facts and band and (by_ranges := open_range_policy(plan, band, plan.grid, sample or {})):
         return by_ranges
     limits = Policy(
         plan.epsilon, capacity=plan.capacity, most=1 << plan.partitions.bit_length() - 1, worth=MIN_LOAD_RATIO
@@ -65,7 +73,8 @@ def open_policy(
         return replace(policy, controllers=tuple(replace(c, policy=limits) for c in policy.controllers))
     sizes, groups = rows_by_side(plan, first or {}), square_grids(plan.partitions) if plan.groups else (plan.grid,)
     grids = tuple(g.remap(find_best_mapping(g.joiners, sizes.r, sizes.s, g.mapping)) for g in groups)
-    return GridPolicy(Steady(grids), tuple(Controller(grid, limits) for grid in grids))
+    found = GridPolicy(Steady(grids), tuple(Controller(grid, limits) for grid in grids))
+    return BandPolicy(found, band, plan.partitions) if band and sample is not None else found
 
 
 def _key_policy(plan: Plan, facts: Mapping[str, Any] | None, sample: Mapping[str, Mapping[str, int]]) -> KeyPolicy:

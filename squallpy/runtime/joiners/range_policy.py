@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from squallpy.base.json_codec import from_json
 from squallpy.base.records import dataclass
 from squallpy.base.settings import JoinOperator
+from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_controller import Sizes
 from squallpy.physical.joins.range_partitioning import (
+    Band,
     Histogram,
     RangePartitioning,
     find_best_ranges,
@@ -17,15 +18,7 @@ from squallpy.physical.joins.range_partitioning import (
     matrix_load,
 )
 from squallpy.physical.plan import Plan
-from squallpy.runtime.joiners.band_positions import (
-    CAME,
-    HELD,
-    SAMPLED,
-    SAMPLED_LATER,
-    Counts,
-    band_of,
-    histogram_of_counts,
-)
+from squallpy.runtime.joiners.band_positions import CAME, HELD, SAMPLED, SAMPLED_LATER, Counts, histogram_of_counts
 from squallpy.runtime.joiners.batch_plan import OnRanges, RangeMove
 from squallpy.runtime.joiners.joiner_statistics import JoinerStatistics, skew
 
@@ -53,6 +46,7 @@ class RangePolicy:
         drawn: How often regions were drawn anew.
         expected: The best regions for what joiners reported last.
         drifted: Regions did not suit what came then, for the first time.
+        is_trial: The matrix stays, unless ranges are much better.
     """
 
     plan: OnRanges
@@ -66,6 +60,7 @@ class RangePolicy:
     drawn: int = 0
     expected: RangePartitioning | None = None
     drifted: bool = False
+    is_trial: bool = False
 
     def figures(self, stats: Mapping[str, Any]) -> dict[str, Any]:
         """Report the grids of the regions and the load of the batch that it was for."""
@@ -85,14 +80,15 @@ class RangePolicy:
         found = replace(self, held=held, busiest=busiest)
         if plan.to is not None:
             from_joiners = tuple(plan.ranges.numbers.tolist())
-            moved = OnRanges(plan.to, reports=self.drifted, arriving=RangeMove(from_joiners))
-            return replace(found, plan=moved, drawn=self.drawn + 1, decided_busiest=0)
+            moved = replace(plan, ranges=plan.to, to=None, reports=self.drifted, arriving=RangeMove(from_joiners))
+            return replace(found, plan=moved, drawn=self.drawn + 1, decided_busiest=0, is_trial=False)
         if plan.reports:
             return found._decide(stats.get("ranges", {}))
-        found = replace(found, plan=OnRanges(plan.ranges), decided_busiest=self.decided_busiest or busiest)
+        settled = replace(plan, arriving=None)
+        found = replace(found, plan=settled, decided_busiest=self.decided_busiest or busiest)
         change, most = abs(held - self.decided), (1 + self.epsilon) * found.decided_busiest
         if change > self.epsilon * self.decided or busiest > most:
-            found = replace(found, plan=OnRanges(plan.ranges, reports=True))
+            found = replace(found, plan=replace(settled, reports=True))
         return found
 
     def _decide(self, reported: Counts) -> "RangePolicy":
@@ -106,10 +102,13 @@ class RangePolicy:
             least = float(best.loads(r, s).max())
         now = float(ranges.loads(r, s).max())
         is_better = now > MIN_LOAD_RATIO * least or (len(best.grids) == 1 and not is_matrix)
+        if self.is_trial:
+            is_better = len(best.grids) > 1 and least < MAX_MATRIX_LOAD * now
         has_to_wait = drifts and not is_matrix and not self.drifted
-        plan = OnRanges(
-            ranges, to=best if is_better else None, reports=not is_better and (has_to_wait or not self.expected)
-        )
+        plan = replace(
+            self.plan, to=best if is_better else None, reports=not is_better and (has_to_wait or not self.expected),
+            arriving=None,
+        )  # fmt: skip
         return replace(
             self, plan=plan, ratio=max(1.0, now / least) if least and not is_better else 1.0, decided=self.held,
             decided_busiest=self.busiest, expected=drawn, drifted=has_to_wait,
@@ -142,19 +141,13 @@ def _weight(held: list[Histogram], came: list[Histogram]) -> float:
 
 
 def open_range_policy(
-    plan: Plan, facts: Mapping[str, Any] | None, sample: Mapping[str, Mapping[str, int]]
+    plan: Plan, band: Band, grid: Grid, sample: Mapping[str, Mapping[str, int]]
 ) -> RangePolicy | None:
-    """Make the policy of a band join where the last one stopped, or with the regions that suit a sample.
+    """Make the policy of a band join with the regions that suit a sample; None if it begins on a grid.
 
-    None if a join matrix suits it better, or nothing is known, unless ranges are set.
+    So it does where a joiner would have as much, or nothing is known; if ranges are set, the grid is a region.
     """
-    band = band_of(plan.band) if plan.band and plan.grid else None
-    if band is None or plan.grid is None:
-        return None
-    if facts:
-        is_own = "ranges" in facts["plan"]
-        return replace(from_json(RangePolicy, facts), epsilon=plan.epsilon) if is_own else None
-    ranges, is_set = RangePartitioning(band, int(Side.R), (), (plan.grid,)), plan.operator is JoinOperator.RANGE
+    ranges, is_chosen = RangePartitioning(band, int(Side.R), (), (grid,)), plan.operator is JoinOperator.RANGE
     if all(name in sample for name in SAMPLED):
         r, s = (histogram_of_counts(sample[name]) for name in SAMPLED)
         ranges, least = find_best_ranges(plan.partitions, band, r, s)
@@ -162,8 +155,8 @@ def open_range_policy(
         if all(name in sample for name in SAMPLED_LATER):
             r, s = (histogram_of_counts(sample[name]) for name in SAMPLED_LATER)
             is_better &= float(ranges.loads(r, s).max()) < matrix_load(plan.partitions, r.total, s.total)
-        is_set |= is_better
-    return RangePolicy(OnRanges(ranges, reports=True), plan.partitions, plan.epsilon) if is_set else None
+        is_chosen |= is_better
+    return RangePolicy(OnRanges(ranges, reports=True), plan.partitions, plan.epsilon) if is_chosen else None
 
 
 def _observe(joiners: JoinerStatistics) -> tuple[int, int]:

@@ -12,7 +12,6 @@ the other inputs, and sends them to the first stage of the plan.
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -26,6 +25,7 @@ from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.runtime.checkpoint.state_partition import StatePartition, Steps
 from squallpy.runtime.compiled.functions import CompiledPlan
 from squallpy.runtime.compiled.worker_code import WorkerCode
+from squallpy.runtime.joiners.band_policy import BandPolicy
 from squallpy.runtime.joiners.batch_plan import decode_plan, encode_plan, hands_off, senders_to
 from squallpy.runtime.joiners.grid_migration_policy import GridPolicy
 from squallpy.runtime.joiners.hand_off_store import HandOffStore
@@ -221,8 +221,8 @@ class BatchCoordinator:
 
     def set_cores(self, cores: int) -> None:
         """Set the number of cores at which tasks run."""
-        if isinstance(self.policy, GridPolicy):
-            self.policy = replace(self.policy, cores=cores)
+        if isinstance(self.policy, GridPolicy | BandPolicy):
+            self.policy = self.policy.with_cores(cores)
 
     def skips_feed(self, is_small: bool) -> bool:
         """True if tasks of the first stage read for themselves: the driver's commands, or batches that are small."""
