@@ -4,7 +4,7 @@ reach(x, y2) ← reach(x, y) ⋈ edge(y, y2)      edge + (2, 3):  node 2 derives
 
 What the rules derive from a row depends on its other columns alone, its *node*. So joins, which are those of any
 fixpoint, say which nodes a node derives, its *steps*, once for all groups; and one kernel follows the steps in one
-group after the other, by differences by iteration as `fixpoint.py` has them. Leaves are sets, as rules only add.
+group after the other, by differences by iteration (`fixpoint_iterations.py`). Leaves are sets, as rules only add.
 
 Source: stable columns, as in Jachiet, Genevès, Gesbert, Layaïda, *On the optimization of recursive relational queries*,
 SIGMOD 2020.
@@ -15,11 +15,11 @@ import numpy as np
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.fixpoint import Atom, Fixpoint, Rule
-from squallpy.runtime.auxiliary.fixpoint import endless
+from squallpy.runtime.auxiliary.fixpoint import FixpointMaintainer, endless
 from squallpy.runtime.auxiliary.fixpoint_leaves import FixpointLeaves, Own
 from squallpy.runtime.auxiliary.fixpoint_rules import RelationId, Rows, RuleEvaluators, Stored, delta_plans, slices_of
 from squallpy.runtime.auxiliary.fixpoint_tables import add_up
-from squallpy.runtime.auxiliary.maintainer import COUNT, Maintainer, RowDeltas, TouchedGroups
+from squallpy.runtime.auxiliary.maintainer import COUNT, TouchedGroups
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.grouped_rows import EndlessError, GroupedRows
 from squallpy.runtime.kernels.memory_regions import Words
@@ -70,19 +70,12 @@ class _Layout:
         return Rule(0, tuple(atoms), rule.conjuncts, (*before, *(rule.items[at] for at in self.rest)))
 
 
-class GroupedFixpointMaintainer(Maintainer):
+class GroupedFixpointMaintainer(FixpointMaintainer):
     """A maintainer of the rows of a recursive table with stable columns."""
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan, own: Own | None = None) -> None:
-        """Open the maintainer of all groups, or of those that are a partition's `own`."""
-        assert isinstance(aux.kind, Fixpoint)
-        self._own = own
-        self._kind, self._layout = aux.kind, _Layout(feed.relation.name, aux, aux.kind)
-        columns = self._layout.columns
-        self._titles = {
-            title: (at, c) for at, ((title, _), c) in enumerate(zip(aux.output.items, columns, strict=True))
-        }
-        self._rows = RowDeltas(feed)
+        super().__init__(feed, aux, own)
+        self._layout = _Layout(feed.relation.name, aux, self._kind)
 
     @staticmethod
     def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
@@ -90,10 +83,7 @@ class GroupedFixpointMaintainer(Maintainer):
         assert isinstance(aux.kind, Fixpoint)
         return _Layout(feed.relation.name, aux, aux.kind).pools()
 
-    def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
-        assert touched is not None
-        if not len(touched[0]):
-            return {}
+    def _maintain(self, store: Store, touched: TouchedGroups) -> dict[str, Delta]:
         rows, layout, names = self._rows_of(store), self._layout, store.dictionary
         stored = layout.leaves.stored(store)
         stored[_NODES] = Stored(rows.nodes.pool, len(layout.rest), False, False, is_counted=False)

@@ -16,6 +16,7 @@ from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.runtime.auxiliary.adjacent_pairs import PairMaintainer
 from squallpy.runtime.auxiliary.fixpoint import FixpointMaintainer
 from squallpy.runtime.auxiliary.fixpoint_groups import GroupedFixpointMaintainer
+from squallpy.runtime.auxiliary.fixpoint_iterations import IteratedFixpointMaintainer
 from squallpy.runtime.auxiliary.fixpoint_leaves import Own
 from squallpy.runtime.auxiliary.groups import GroupMaintainer
 from squallpy.runtime.auxiliary.maintainer import FIRST_BATCH_LAYOUT, Maintainer
@@ -52,20 +53,22 @@ def maintainer_of(kind: Kind) -> type[Maintainer]:
     assert_never(kind)
 
 
-def _chosen_maintainer(kind: Kind) -> type[Maintainer]:
-    """Return the class that maintains the rows of this relation, where several could."""
-    if isinstance(kind, Fixpoint) and kind.stable_columns:
-        return GroupedFixpointMaintainer
-    return maintainer_of(kind)
+def _fixpoint_maintainer(kind: Fixpoint) -> type[FixpointMaintainer]:
+    """Return the class that maintains the rows of a fixpoint by rules like these."""
+    return GroupedFixpointMaintainer if kind.stable_columns else IteratedFixpointMaintainer
 
 
 def open_maintainer(feed: Feed, aux: AuxiliaryPlan, own: Own | None = None) -> Maintainer:
     """Return the maintainer of the rows of an auxiliary relation, or of a partition's `own` rows of a fixpoint."""
-    chosen = _chosen_maintainer(aux.kind)
-    if own is None:
-        return chosen(feed, aux)
-    assert issubclass(chosen, FixpointMaintainer | GroupedFixpointMaintainer)
-    return chosen(feed, aux, own)
+    if isinstance(aux.kind, Fixpoint):
+        return _fixpoint_maintainer(aux.kind)(feed, aux, own)
+    assert own is None, "partitions divide the rows of fixpoints only"
+    return maintainer_of(aux.kind)(feed, aux)
+
+
+def _layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
+    chosen = _fixpoint_maintainer(aux.kind) if isinstance(aux.kind, Fixpoint) else maintainer_of(aux.kind)
+    return chosen.layouts(feed, aux)
 
 
 def auxiliary_layouts(plan: Plan, *, on_driver: bool = False) -> tuple[PoolLayout, ...]:
@@ -75,5 +78,5 @@ def auxiliary_layouts(plan: Plan, *, on_driver: bool = False) -> tuple[PoolLayou
         for feed in plan.feeds
         if feed.auxiliary and (feed.auxiliary.source.name in plan.driver_pools) == on_driver
     ]
-    own = (layout for feed, aux in auxiliary for layout in _chosen_maintainer(aux.kind).layouts(feed, aux))
+    own = (layout for feed, aux in auxiliary for layout in _layouts(feed, aux))
     return (FIRST_BATCH_LAYOUT, *own) if auxiliary else ()
