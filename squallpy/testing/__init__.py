@@ -7,7 +7,8 @@ compare_rows        two bags of rows, and how they differ
 step_tests          SQL, batches and expected rows as text; example_runs, those of examples
 engines             the executors that run step tests
 memory_source       sources and batches that tests push; ignoring_sink, sinks that ignore what they get
-generators          random queries and ± streams; theta_join_cases, joins; letter_case and mutations, of scripts
+generators          random queries and ± streams; theta_join_cases and band_join_cases, joins; letter_case and
+                    mutations, of scripts
 goldens             EXPLAIN of standard queries as files; passes_at_work, step tests by what they show
 sql_manual          docs/sql.md; pass_manual, docs/passes.md; error_pages, docs/errors; console_pages and notebooks run
                     what pages show
