@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from squallpy.physical.joins.join_operators import NAMES, Operator, create_operator
 from squallpy.physical.joins.mapping import Side, find_square_mapping
 from squallpy.physical.joins.migration_controller import Policy, Sizes
 from squallpy.testing.joins import Trace, fluctuating, trace, zipf_keys
+from squallpy.testing.joins.join_operators import NAMES, Operator, create_operator
 from squallpy.testing.joins.streams import Stream, hash_keys, of_sides
 
 RATES = (2, 4, 6, 8)

@@ -116,7 +116,7 @@ def _fields(cls: type) -> "tuple[Field[Any], ...]":
 
 
 def _refusals(cls: type[Any]) -> dict[str, Callable[..., None]]:
-    """Make what refuses to change a field; a subclass that is no dataclass may add attributes."""
+    """Make the methods that refuse to set or delete a field; a subclass that is no dataclass may add attributes."""
     names = {field.name for field in _fields(cls)}
 
     def __setattr__(self: object, name: str, value: object) -> None:

@@ -34,7 +34,7 @@ class StreamBackfill:
         input.hold(self._names)
 
     def run(self) -> None:
-        """Read all that was read, and what batches read meanwhile, as long as that is much."""
+        """Replay the batches of the streams so far, then those that have come meanwhile, until few are left."""
         for number in range(self._history.batches.batches or 0):
             self._executor.step(self._history.step(number))
         for _ in range(ROUNDS):

@@ -2,7 +2,8 @@
 
 oracle              the rows of each stream so far, in DuckDB; what it lacks is made from scratch by the
                     window_oracle, session_oracle, recursion_oracle, matrix_oracle and model_oracle
-naive_calculus      the ring calculus by its definition; view_tree_oracle, view trees; matrix_checks, matrix programs
+naive_calculus      the ring calculus by its definition; view_tree_oracle, view trees over any of the rings;
+                    matrix_checks, matrix programs
 compare_rows        two bags of rows, and how they differ
 step_tests          SQL, batches and expected rows as text; example_runs, those of examples
 engines             the executors that run step tests

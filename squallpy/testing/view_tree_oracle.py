@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from squallpy.base.rings.abstract_ring import AbstractRing, Element, FormalSums
 from squallpy.logical.expressions import Column
 from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
 from squallpy.maintain.factorised.view_tree import ViewNode
+from squallpy.testing.rings.abstract_ring import AbstractRing, Element, FormalSums
 
 Key = tuple[Any, ...]
 Relations = Mapping[str, Mapping[Key, int]]

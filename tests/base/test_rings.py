@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squallpy.base.rings.abstract_ring import FormalSums
-from squallpy.base.rings.matrix_chain import MatrixChain
-from squallpy.base.rings.relational import Relational
+from squallpy.testing.rings.abstract_ring import FormalSums
+from squallpy.testing.rings.matrix_chain import MatrixChain
+from squallpy.testing.rings.relational import Relational
 from squallpy.testing.view_tree_oracle import PowerSums
 
 Element = Mapping[Any, float]

@@ -200,7 +200,7 @@ def _starts(
     sizes: Mapping[str, int],
     equated: Iterable[frozenset[tuple[str, str]]],
 ) -> Iterator[dict[str, Placement]]:
-    """Yield the rule's placements; then, for each much-joined field, all views that have it by that field."""
+    """Yield placements to start from: each view by its most distinct keys; then all by a field that many join."""
     keys = _key_values(program, sizes)
     views = {view.name: view for view in program.views}
     yield {

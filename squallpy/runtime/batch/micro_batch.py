@@ -402,8 +402,11 @@ def unpack_parcels(packed: bytes) -> list[tuple[int, bytes]]:
 
 
 class Publisher:
-    """The driver's stage and the results as a function from messages to printed changes, none of the queries where they
-    are not `wanted`."""
+    """The driver's stage and the results: a function from the partitions' messages to the changes that are printed.
+
+    Args:
+        wanted: The queries whose changes are printed.
+    """
 
     def __init__(self, plan: Plan, wanted: Wanted = True, trace: Trace = SILENT) -> None:
         self.results, self._trace = Results(plan, wanted), trace

@@ -317,7 +317,7 @@ def printed_code(compiled: CompiledPlan | PlanCode | None) -> PlanCode | None:
 
 
 def _product(code: ProductCode) -> Product:
-    """Make the memory of a product."""
+    """Write the factors of a product as words, as kernels read them."""
     words = list[int]()
     for factor in code.factors:
         if factor.ring is None:

@@ -15,7 +15,7 @@ Records for others are handed off: the next batch begins with them (`hand_off_st
 stage. The joiners of a core copy in turns, more at a time, for to begin costs one more than to copy a little. When all
 are copied, the next batch is on the new grid, and its joiners read the second pools. So each pair meets once, on one
 grid, whatever statements do with it. The paper's joiners, which no batches keep in step, need sets of old and new
-tuples for that (`adaptive-online-joins` Alg. 3, `physical/joins/migration_protocol.py`).
+tuples for that (`adaptive-online-joins` Alg. 3, `testing/joins/migration_protocol.py`).
 """
 
 import json

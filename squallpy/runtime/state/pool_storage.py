@@ -33,8 +33,7 @@ _AHEAD = 16  # addresses that a file is given, by its bytes
 
 
 class _Mapping:
-    """Addresses for a file, shared, of which those behind its end hold nothing until it grows; given back when nothing
-    refers to them any more.
+    """A shared mapping of a file, longer than the file, which so may grow; it ends when nothing refers to it any more.
 
     NB: Python's own `mmap` keeps a file descriptor for each mapping; a worker with many pools would run out of them.
     """

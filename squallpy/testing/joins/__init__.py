@@ -1,9 +1,11 @@
 """The adaptive join, simulated: the operator of `physical/joins` with its messages in any order.
 
-streams    tuples of both relations in their order: random, in bursts, with deletes
-network    tasks and channels between them: first in, first out; which channel is next is drawn
-simulator  reshufflers, controllers and joiners; each pair is checked to come out once
-load_trace sizes alone, tuple by tuple: load against the best, and the cost of migrations, for any number of joiners
+join_operators     SHJ, StaticMid, StaticOpt, Dynamic and Hybrid behind one interface
+migration_protocol epochs: which tuples meet while a migration runs, each pair once, where no batch synchronises joiners
+streams            tuples of both relations in their order: random, in bursts, with deletes
+network            tasks and channels between them: first in, first out; which channel is next is drawn
+simulator          reshufflers, controllers and joiners; each pair is checked to come out once
+load_trace         sizes alone, tuple by tuple: load against the best, cost of migrations, for any number of joiners
 """
 
 from squallpy.testing.joins.load_trace import Trace, trace

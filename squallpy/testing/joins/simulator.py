@@ -21,8 +21,8 @@ from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.joiner_groups import Homes, meet, powers_of_two, square_grids
 from squallpy.physical.joins.mapping import Numbers, Side
 from squallpy.physical.joins.migration_controller import DEFAULT, Controller, Policy, Sizes
-from squallpy.physical.joins.migration_protocol import ALGORITHM_4, Joiner, Parcel, Phase, Rules, TupleSet
 from squallpy.physical.joins.migration_transfers import Migration
+from squallpy.testing.joins.migration_protocol import ALGORITHM_4, Joiner, Parcel, Phase, Rules, TupleSet
 from squallpy.testing.joins.network import Network, Pick, Task
 from squallpy.testing.joins.streams import Stream, StreamPart
 

@@ -11,9 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from squallpy.base.rings.abstract_ring import FormalSums
-from squallpy.base.rings.matrix_chain import MatrixChain
-from squallpy.base.rings.relational import Relational
 from squallpy.base.types import BIGINT
 from squallpy.frontend.source_text import ScriptText
 from squallpy.logical.expressions import Column
@@ -25,6 +22,9 @@ from squallpy.maintain.factorised.show import viewtree_text
 from squallpy.maintain.factorised.stop_push_down import stop_push_down
 from squallpy.maintain.factorised.variable_order import VariableOrder
 from squallpy.maintain.factorised.view_tree import ViewNode, build_view_tree
+from squallpy.testing.rings.abstract_ring import FormalSums
+from squallpy.testing.rings.matrix_chain import MatrixChain
+from squallpy.testing.rings.relational import Relational
 from squallpy.testing.view_tree_oracle import PowerSums, evaluate, evaluate_join
 from tests.maintain.factorised.random_joins import Rows, graph, joins, random_order, rows, variables
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from squallpy.base.json_codec import from_json, to_json
 from squallpy.physical.joins.heavy_keys import HeavyKeys, initial_heavy_keys
-from squallpy.physical.joins.join_operators import NAMES, Dynamic, Move, Operator, Static, create_operator
 from squallpy.physical.joins.key_frequencies import Keys
 from squallpy.physical.joins.mapping import Mapping, Side, Tickets
 from squallpy.physical.joins.migration_controller import Controller, Policy, Sizes, initial_controller
+from squallpy.testing.joins.join_operators import NAMES, Dynamic, Move, Operator, Static, create_operator
 from squallpy.testing.joins.streams import hash_keys, of_sides, zipf_keys
 
 T = TypeVar("T")

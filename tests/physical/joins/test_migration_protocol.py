@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_controller import Policy
-from squallpy.physical.joins.migration_protocol import ALGORITHM_4, FinalSet, Meeting, Rules, TupleSet
 from squallpy.testing.joins import Simulation, Violation, bursts, random_stream
+from squallpy.testing.joins.migration_protocol import ALGORITHM_4, FinalSet, Meeting, Rules, TupleSet
 from squallpy.testing.joins.simulator import remove_rule
 
 SWINGS = [(Side.R, 8), (Side.S, 8), (Side.R, 40), (Side.S, 120), (Side.R, 60)]

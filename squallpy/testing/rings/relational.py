@@ -10,7 +10,7 @@ Source: Nikolic and Olteanu, *Incremental View Maintenance with Triple Lock Fact
 
 from collections.abc import Mapping
 
-from squallpy.base.rings.abstract_ring import FormalSums
+from squallpy.testing.rings.abstract_ring import FormalSums
 
 Tuple = frozenset[tuple[str, object]]
 """Variables with their values."""

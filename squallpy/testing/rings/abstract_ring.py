@@ -1,7 +1,4 @@
-"""Rings whose elements are Python objects: what a view tree needs of a ring, and rings of formal sums.
-
-They are for rings that have no kernels, and as oracles of those that have.
-"""
+"""Rings whose elements are Python objects: what a view tree needs of a ring, and rings of formal sums."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping

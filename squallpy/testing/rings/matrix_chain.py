@@ -8,7 +8,7 @@ other. Products do not commute: those of a view tree are in the order of its chi
 
 from collections.abc import Mapping, Sequence
 
-from squallpy.base.rings.abstract_ring import FormalSums
+from squallpy.testing.rings.abstract_ring import FormalSums
 
 Cell = tuple[int, ...]
 """Row and column of a cell; the identity has neither."""
