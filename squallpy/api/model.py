@@ -203,7 +203,7 @@ def _item(model: Model, regression: Regression, name: str, rows: "pa.Table") -> 
 
 
 def _joined(model: Model, learned: "pa.Array", key: "pa.Array", name: str) -> "pa.Array":
-    """Put the values of a group's column behind those that coefficients are of."""
+    """Append a group's column of the given rows to its values in the model; SQ2005 if their types differ."""
     import pyarrow as pa
 
     from squallpy.runtime.formats.type_conversion import sql_type

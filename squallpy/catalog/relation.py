@@ -109,8 +109,11 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """Elements of an ARRAY, numbered from 0, or keys and values of a MAP; with `kept`, where there are none there is
-    one, NULL."""
+    """Elements of an ARRAY, numbered from 0, or keys and values of a MAP.
+
+    Args:
+        kept: An empty one gives a row of NULL, as LATERAL VIEW OUTER and EXPLODE_OUTER do.
+    """
 
     is_map: bool = False
     kept: bool = False

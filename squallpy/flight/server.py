@@ -172,7 +172,7 @@ def _telling() -> Iterator[None]:
 
 
 class _NoHandshake(flight.ServerAuthHandler):  # type: ignore[misc]
-    """Handshake without words, as headers are what counts."""
+    """An empty handshake: clients are known by the headers of each call."""
 
     def authenticate(self, outgoing: Any, incoming: Any) -> None:
         return

@@ -63,8 +63,7 @@ class _FileRegion:
         self._extend(words)
 
     def _extend(self, words: int) -> None:
-        """Make the file, or make it longer if need be. It seldom moves: each process has to be given all pages anew
-        then."""
+        """Make the file, or make it longer. Its address seldom changes, for all pages would have to be mapped anew."""
         size = -(-max(words, 1) * 8 // _PIECE) * _PIECE
         file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:

@@ -292,7 +292,7 @@ def none_null(values: list[Expr]) -> Expr | None:
 def bind_grouping(s: Scalars, node: exp.Anonymous) -> Expr:
     """Bind GROUPING(a, b) to 2 · GROUPING(a) + GROUPING(b): 1 for what a row of ROLLUP, CUBE … is not grouped by.
 
-    GROUPING_ID() is of all that there is.
+    GROUPING_ID() without arguments takes all keys.
     """
     if s.aggregation is None:
         raise SquallError("SQ2009", f"GROUPING cannot stand in {s.clause}", head(s, node))

@@ -33,7 +33,7 @@ class AvroRows:
 
     @classmethod
     def of(cls, spec: SinkSpec, topic: str, part: str, schema: pa.Schema, avro: AvroFormat) -> "AvroRows":
-        """Choose the schema of values or keys, and its number in the registry; SQ7005 for a name that Avro has not."""
+        """Choose the schema of values or keys, and its number in the registry; SQ7005 for a name that Avro forbids."""
         if avro.registry is None:
             return cls(library().parse_schema(json.loads(avro.schema)), b"")
         for name in schema.names:
