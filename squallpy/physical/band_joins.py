@@ -40,12 +40,14 @@ def find_band(plan: Plan) -> BandPlan | None:
         return None
     fields |= {send.name: fields[send.source] for send in sends}
     found: list[_Found] | None = None
+    forms_pairs = False
     for update in (step for stage in plan.stages for step in stage.steps if isinstance(step, Update)):
         refs = [(name, keys) for name, keys in _refs(plan, update) if name in sides]
         if refs and update.delta not in sides:
             return None
         if {sides[name] for name, _ in refs} == {*Side}:
             here = list(_bands(update, refs, sides, fields))
+            forms_pairs |= any(isinstance(step, Lookup) and step.method != "sum" for step in update.steps)
             found = here if found is None else [both for one in found for other in here if (both := _meet(one, other))]
     for each in found or ():
         keys = {name: _keys_of(sides[name], fields[name], each) for name in fields if name in sides}
@@ -54,7 +56,9 @@ def find_band(plan: Plan) -> BandPlan | None:
             (r, x), (s, y) = each.fields
             type = next(v.type for of in fields.values() for v, own in of if each.fields[0] in own)
             placed = tuple((name, found) for name, found in keys.items() if found)
-            return BandPlan((f"{r}.{x}", f"{s}.{y}"), each.low, each.high, type.kind is Kind.DOUBLE, placed)
+            return BandPlan(
+                (f"{r}.{x}", f"{s}.{y}"), each.low, each.high, type.kind is Kind.DOUBLE, forms_pairs, placed
+            )
     return None
 
 

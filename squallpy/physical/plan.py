@@ -205,6 +205,7 @@ class BandPlan:
         low: The least that the one may be less the other.
         high: The most.
         is_real: The columns are doubles.
+        forms_pairs: Some statement forms the pairs, instead of looking up sums.
         keys: The keys of each view on the grid, and of each delta that is sent there.
     """
 
@@ -212,6 +213,7 @@ class BandPlan:
     low: Terms
     high: Terms
     is_real: bool
+    forms_pairs: bool
     keys: tuple[tuple[str, BandKeys], ...]
 
 

@@ -7,17 +7,11 @@ import pyarrow as pa
 import pytest
 
 from squallpy.catalog.relation import MULT
-from squallpy.physical.joins.mapping import Numbers
-from squallpy.physical.joins.range_partitioning import (
-    Band,
-    Histogram,
-    Positions,
-    find_best_ranges,
-    histogram_of,
-    matrix_load,
-    summarise,
-)
+from squallpy.physical.joins.band_histograms import Band, Histogram, Positions, histogram_of, summarise
+from squallpy.physical.joins.mapping import Numbers, find_best_mapping
+from squallpy.physical.joins.range_partitioning import find_best_ranges
 from squallpy.runtime.joiners.band_policy import BandPolicy
+from squallpy.runtime.joiners.band_positions import PAIR_WORK
 from squallpy.runtime.observers.join_loads import JoinLoads
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.testing.engines import KilledEngine, PartitionedEngine
@@ -30,6 +24,7 @@ SELECT COUNT(*) AS n, SUM(a) AS total FROM r JOIN s ON ABS(x - y) <= WIDTH AND a
 JOINERS, ROWS, WIDTH, DOMAIN = 8, 1_200, 100, 100_000
 MOST = 1.75  # of the busiest joiner's tuples by the least possible, and so many batches more
 LATER = 2
+BAND = Band(-WIDTH, WIDTH, pair_work=PAIR_WORK)
 
 
 def values(kind: str, batch: int, count: int, draw: np.random.Generator) -> Numbers:
@@ -82,12 +77,12 @@ def property_the_busiest_joiner_of_a_band_join(kind: str, tmp_path: Path) -> Non
         joiners = engine.stats["joiners"].values()
         busiest, came = (max(j[a] + j[b] for j in joiners) for a, b in ("RS", "rs"))
         assert (load.kind, load.ilf) == ("ranges", busiest)
-        _, least = find_best_ranges(JOINERS, Band(-WIDTH, WIDTH), histogram(r.values), histogram(s.values))
-        arriving = matrix_load(JOINERS, rows["r"] + deletes, rows["s"])
+        _, least = find_best_ranges(JOINERS, BAND, histogram(r.values), histogram(s.values))
+        arriving = find_best_mapping(JOINERS, rows["r"] + deletes, rows["s"]).load(rows["r"] + deletes, rows["s"])
         if batch > 4:
-            matrix = matrix_load(JOINERS, len(r.values), len(s.values))
+            matrix = find_best_mapping(JOINERS, len(r.values), len(s.values)).load(len(r.values), len(s.values))
             assert busiest <= 1.4 * matrix + LATER * ROWS
-            assert kind == "time" or busiest <= MOST * least + (LATER * ROWS if batch in range(6, 10) else 0)
+            assert kind == "time" or busiest <= MOST * least.tuples + (LATER * ROWS if batch in range(6, 10) else 0)
             assert came <= 1.25 * arriving or (kind == "gather" and batch < 10)
     assert engine.policy.drawn >= 1
 

@@ -23,7 +23,7 @@ from squallpy.runtime.joiners.batch_plan import OnRanges, RangeMove
 from squallpy.testing.band_join_cases import band_join_cases
 from squallpy.testing.engines import KilledEngine, MemoryEngine, MovedEngine, PartitionedEngine, SparkEngine
 from squallpy.testing.generators import Case, Change
-from squallpy.testing.step_tests import run_steps
+from squallpy.testing.step_tests import list_step_tests, run_steps
 from tests.marks import long
 
 BY_RANGE: dict[str, Any] = {"join_operator": "Range", "join_epsilon": 0.01}
@@ -48,7 +48,7 @@ class WanderingPolicy:
         ranges = before.to or before.ranges
         arriving = RangeMove(tuple(before.ranges.numbers.tolist())) if before.to else None
         texts = sorted({text for counts in stats.get("ranges", {}).values() for text in counts})
-        places = [(int(hash), int(rank) + draw.randrange(2)) for hash, rank in map(str.split, texts)]
+        places = [(int(hash), int(last) + draw.randrange(2)) for hash, _, last in map(str.split, texts)]
         bounds = sorted(draw.sample(places, min(len(places), draw.randrange(4))))
         grids, first = list[Grid](), 0
         for shape in draw.sample([(1, 1), (1, 1), (2, 1), (1, 2), (2, 2)], len(bounds) + 1):
@@ -77,6 +77,10 @@ ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "killed, then on others": partial(MovedEngine, 4, kills=0.05, **BY_RANGE),
     "chosen by cost": partial(KilledEngine, 16, kills=0.0),
 }
+WITH_BANDS = (
+    "join_band", "join_band_two", "join_inequality", "join_never", "or_of_joins_2", "or_of_joins_4", "or_of_joins_8",
+    "range_abs", "range_abs_days", "range_dates", "range_doubles_band", "spec_range_joins", "windows_band",
+)  # fmt: skip
 REFUSED = ("SQ3001", "SQ7003")  # what is not supported; a query that has no band
 
 
@@ -88,6 +92,11 @@ REFUSED = ("SQ3001", "SQ7003")  # what is not supported; a query that has no ban
 @given(case=band_join_cases())
 def oracle_random_band_joins(engine: str, case: Case) -> None:
     run(case, ENGINES[engine]())
+
+
+@pytest.mark.parametrize("name", WITH_BANDS)
+def step_bands_while_regions_wander(name: str, tmp_path: Path) -> None:
+    run_steps(list_step_tests()[name], WanderingEngine(10, **BY_RANGE), tmp_path)
 
 
 def turning_values() -> Case:

@@ -13,92 +13,48 @@ that follow the input are those of Okcan and Riedewald (SIGMOD 2011, M-Bucket-I)
 Equalities beside the band come first: positions are ordered by the hash of what is equated, then by the value.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 
 import numpy as np
-import numpy.typing as npt
 
-from squallpy.base.keys import HOLE, NULL
 from squallpy.base.records import dataclass
+from squallpy.physical.joins.band_histograms import (
+    GREATEST,
+    Band,
+    Floats,
+    Histogram,
+    Positions,
+    bucket_ends,
+    count_before,
+    count_pairs,
+)
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Mapping, Mask, Numbers, Side, Tickets, all_mappings
 
-Floats = npt.NDArray[np.float64]
 Position = tuple[int, int]
 """Hash of what equalities compare, 0 without any, and the rank of the banded value."""
 
 TOLERANCE = 1.01  # of a load by the least one: the search ends
+SMALLEST = 1.0  # load that is searched for: where there is almost nothing
+MOST_WORK = 1.25  # of a joiner by the least possible, if it has fewer tuples so
 MOST_CUTS = 384  # places where a region may begin
-_GREATEST = 2**63 - 1
-_ROUNDING = 4 * np.finfo(np.float64).eps  # of a sum of two doubles, by their magnitudes; more than there is
+
+
+_Regions = list[tuple[int, tuple[int, int]]]
+"""The number of the cut at which each region ends, and its grid: parts of the side at home, and of the other."""
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
-    """Bounds of a value of R less one of S: tuples are only joined from `low` to `high`.
+class Load:
+    """The load of the busiest joiner: its tuples, and its work, of which pairs are a part."""
 
-    Args:
-        low: In units of the keys; of doubles the bits.
-        is_real: The values are doubles.
-    """
+    tuples: float
+    work: float
 
-    low: int
-    high: int
-    is_real: bool = False
-
-    def rank(self, keys: Numbers) -> Numbers:
-        """Convert keys to integers in the order of their values."""
-        return _turn(keys) if self.is_real else keys
-
-    def reach(self, side: Side, ranks: Numbers) -> tuple[Numbers, Numbers]:
-        """Compute the least and the greatest rank on the other side that values of a side may be joined with."""
-        if self.is_real:
-            return self._reach_reals(side, ranks)
-        low, high = (self.low, self.high) if side is Side.S else (-self.high, -self.low)
-        first, last = _add(ranks, low), _add(ranks, high)
-        # NB: keys up to the hole are those of values one below
-        first, last = first - ((first <= HOLE) & (first > NULL)), last + (last <= HOLE)
-        is_null = ranks == NULL
-        return np.where(is_null, ranks, first), np.where(is_null, ranks, last)
-
-    def _reach_reals(self, side: Side, ranks: Numbers) -> tuple[Numbers, Numbers]:
-        low, high = np.array([self.low, self.high], np.int64).view(np.float64).tolist()
-        low, high = (low, high) if side is Side.S else (-high, -low)
-        keys = _turn(ranks)
-        values, stays = keys.view(np.float64), (keys == NULL) | ~np.isfinite(keys.view(np.float64))
-        finite = np.where(stays, 0.0, values)
-        with np.errstate(over="ignore"):
-            ends = [
-                finite + end + sign * _ROUNDING * (np.abs(finite) + abs(end) + np.finfo(np.float64).tiny)
-                for end, sign in ((low, -1), (high, 1))
-            ]
-        first, last = (np.where(stays, ranks, _turn((end + 0.0).view(np.int64))) for end in ends)
-        return first, last
-
-
-def _turn(words: Numbers) -> Numbers:
-    """Convert the bits of doubles to their ranks, or ranks to bits: −∞ first, NaN last."""
-    return words ^ ((words >> 63) & _GREATEST)
-
-
-def _add(numbers: Numbers, step: int) -> Numbers:
-    """Add a step to numbers; the least and greatest stand for what is beyond them."""
-    step = max(NULL + 1, min(_GREATEST, step))
-    if step >= 0:
-        return np.minimum(numbers, _GREATEST - step) + step
-    return np.maximum(numbers, NULL - step) + step
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Positions:
-    """The positions of tuples: hashes of what equalities compare, and the ranks of banded values."""
-
-    hashes: Tickets
-    ranks: Numbers
-
-    def take(self, rows: Numbers | Mask) -> "Positions":
-        return Positions(self.hashes[rows], self.ranks[rows])
+    def exceeds(self, other: "Load", ratio: float) -> bool:
+        """True if it has more tuples or work than so many times another."""
+        return self.tuples > ratio * other.tuples or self.work > ratio * other.work
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,18 +101,14 @@ class RangePartitioning:
             return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_)
         return np.concatenate(rows), np.concatenate(joiners), np.concatenate(owned)
 
-    def loads(self, r: "Histogram", s: "Histogram") -> Floats:
-        """Compute the tuples at a joiner of each region."""
-        cuts = _Cuts.of(self.bounds)
-        home, copied = _weights_below(self.band, Side(self.home), cuts, r, s)
-        here = np.diff(home.first)
-        there = copied.first[1:] - copied.last[:-1]
-        own, others = (
-            np.array([grid.mapping.cuts(side) for grid in self.grids])
-            for side in (Side(self.home), Side(self.home).other)
-        )
-        loads: Floats = here / own + there / others
-        return loads
+    def load(self, r: Histogram, s: Histogram) -> Load:
+        """Compute the most tuples of a joiner, and the most work: its tuples, and its pairs by what one costs."""
+        home = Side(self.home)
+        sums = _weights_below(self.band, home, _Cuts.of(self.bounds), r, s)
+        own, others = (np.array([grid.mapping.cuts(side) for grid in self.grids]) for side in (home, home.other))
+        held = np.diff(sums.home) / own + (sums.first[1:] - sums.last[:-1]) / others
+        pairs = self.band.pair_work * np.diff(sums.pairs) / (own * others)
+        return Load(float(held.max()), float((held + pairs).max()))
 
     def _regions(self, side: Side, positions: Positions) -> tuple[Numbers, Numbers]:
         """Find the first and the last region of tuples."""
@@ -181,62 +133,6 @@ class RangePartitioning:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Histogram:
-    """Weighted positions in their order, each for the tuples there and for those before it that have none."""
-
-    positions: Positions
-    weights: Floats
-
-    @property
-    def total(self) -> float:
-        return float(self.weights.sum())
-
-    def scaled(self, factor: float) -> "Histogram":
-        return Histogram(self.positions, self.weights * factor)
-
-    def __add__(self, other: "Histogram") -> "Histogram":
-        hashes = np.concatenate([self.positions.hashes, other.positions.hashes])
-        ranks = np.concatenate([self.positions.ranks, other.positions.ranks])
-        order = np.lexsort((ranks, hashes))
-        weights = np.concatenate([self.weights, other.weights])[order]
-        return Histogram(Positions(hashes[order], ranks[order]), weights)
-
-
-def histogram_of(counts: Sequence[tuple[Position, float]]) -> Histogram:
-    """Make a histogram of counted positions, in any order."""
-    hashes = np.array([hash for (hash, _), _ in counts], np.uint64)
-    ranks, weights = np.array([rank for (_, rank), _ in counts], np.int64), np.array([w for _, w in counts], float)
-    order = np.lexsort((ranks, hashes))
-    return Histogram(Positions(hashes[order], ranks[order]), weights[order])
-
-
-def summarise(positions: Positions, buckets: int) -> Iterator[tuple[Position, int]]:
-    """Yield positions, each with the tuples there and just before it: one of a bucket's share or more is for itself."""
-    order = np.lexsort((positions.ranks, positions.hashes))
-    sorted = positions.take(order)
-    is_new = np.ones(len(order), np.bool_)
-    is_new[1:] = (sorted.hashes[1:] != sorted.hashes[:-1]) | (sorted.ranks[1:] != sorted.ranks[:-1])
-    starts = np.flatnonzero(is_new)
-    counts = np.diff(np.append(starts, len(order)))
-    ends = _bucket_ends(counts.astype(float), buckets)
-    sums = np.diff(np.append(0, np.cumsum(counts)[ends]))
-    for at, count in zip(starts[ends].tolist(), sums.tolist(), strict=True):
-        yield (int(sorted.hashes[at]), int(sorted.ranks[at])), int(count)
-
-
-def _bucket_ends(weights: Floats, buckets: int) -> Numbers:
-    """List the last of each of so many buckets of equal weight; one that is heavy has a bucket of its own."""
-    if len(weights) <= buckets:
-        return np.arange(len(weights))
-    share = weights.sum() / buckets
-    number = np.floor((np.cumsum(weights) - weights / 2) / share)
-    heavy = weights >= share
-    is_end = np.ones(len(weights), np.bool_)
-    is_end[:-1] = (number[1:] != number[:-1]) | heavy[1:] | heavy[:-1]
-    return np.flatnonzero(is_end)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class _Cuts:
     """Positions where regions may begin."""
 
@@ -252,53 +148,67 @@ class _Cuts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Below:
-    """Weight below each cut, from nothing to all: of tuples that begin there, and of those that end there."""
+    """Sums below each cut, from nothing to all.
 
+    Args:
+        home: Of tuples at home.
+        first: Of tuples that are copied, by the first position that they may be joined with.
+        last: Of the same, by the last one.
+        pairs: Of the pairs of tuples at home.
+    """
+
+    home: Floats
     first: Floats
     last: Floats
+    pairs: Floats
 
 
-def _weights_below(band: Band, home: Side, cuts: _Cuts, r: Histogram, s: Histogram) -> tuple[_Below, _Below]:
-    """Sum up the tuples at home, and those that are copied, below each cut."""
+def _weights_below(band: Band, home: Side, cuts: _Cuts, r: Histogram, s: Histogram) -> _Below:
+    """Sum up tuples and pairs below each cut."""
     own, other = (s, r) if home else (r, s)
-    here = _weigh(own, own.positions.ranks, cuts)
     first, last = band.reach(home.other, other.positions.ranks)
-    return _Below(here, here), _Below(_weigh(other, first, cuts), _weigh(other, last, cuts))
+    pairs = count_pairs(band, home, own, other) if band.pair_work else np.zeros(len(own.weights))
+    here, formed = (_weigh(own, own.positions.ranks, weights, cuts) for weights in (own.weights, pairs))
+    begun, ended = (_weigh(other, end, other.weights, cuts) for end in (first, last))
+    return _Below(here, begun, ended, formed)
 
 
-def _weigh(counted: Histogram, ranks: Numbers, cuts: _Cuts) -> Floats:
+def _weigh(counted: Histogram, ranks: Numbers, weights: Floats, cuts: _Cuts) -> Floats:
     """Sum up the weights whose hash and rank are below each cut."""
-    hashes = np.unique(np.concatenate([counted.positions.hashes, cuts.hashes]), return_inverse=True)[1]
-    values = np.unique(np.concatenate([ranks, cuts.ranks]), return_inverse=True)[1]
-    joint = hashes.reshape(-1) * np.int64(1 << 31) + values.reshape(-1)  # NB: fewer than 2³¹ of each
-    points, at = joint[: len(ranks)], joint[len(ranks) :]
-    sums = np.concatenate([[0.0], np.cumsum(counted.weights)])
-    return np.concatenate([[0.0], sums[np.searchsorted(points, at, "left")], sums[-1:]])
+    sums = np.concatenate([[0.0], np.cumsum(weights)])
+    before = count_before(Positions(counted.positions.hashes, ranks), cuts.hashes, cuts.ranks, "left")
+    return np.concatenate([[0.0], sums[before], sums[-1:]])
 
 
 def find_best_ranges(
     joiners: int, band: Band, r: Histogram, s: Histogram, home: Side | None = None, with_grids: bool = True
-) -> tuple[RangePartitioning, float]:
-    """Find the regions with the least load of a joiner, and that load.
+) -> tuple[RangePartitioning, Load]:
+    """Find the regions of the fewest tuples at a joiner, among those whose work is near the least.
+
+    Where pairs are most of the work, a value with many is spread over more joiners than its tuples alone would need.
 
     Args:
         home: The side whose tuples are in one region each; None: the better one.
         with_grids: A region may have several joiners.
     """
     shapes = _shapes(joiners if with_grids else 1)
-    found = [_Search(joiners, band, side, r, s, shapes).best() for side in ((home,) if home is not None else Side)]
-    return min(found, key=lambda each: each[1])
+    sides = [_Search(joiners, band, side, r, s, shapes) for side in ((home,) if home is not None else Side)]
+    most = inf
+    if band.pair_work:
+        most = MOST_WORK * min(side.least_work() for side in sides)
+    found = [partitioning for side in sides if (partitioning := side.least_tuples(most))]
+    return min(((each, each.load(r, s)) for each in found), key=lambda pair: pair[1].tuples)
 
 
 def matrix(joiners: int, band: Band, r: float, s: float) -> RangePartitioning:
-    """Make a single region of the best join matrix."""
+    """Make a single region of the best join matrix, over the largest power of two of joiners."""
     shapes = all_mappings(1 << joiners.bit_length() - 1)
     return RangePartitioning(band, int(Side.R), (), (Grid(min(shapes, key=lambda shape: shape.load(r, s))),))
 
 
-def matrix_load(joiners: int, r: float, s: float) -> float:
-    """Compute the load of the best join matrix, over the largest power of two of joiners."""
-    return min(mapping.load(r, s) for mapping in all_mappings(1 << joiners.bit_length() - 1))
+def matrix_load(joiners: int, band: Band, r: Histogram, s: Histogram) -> Load:
+    """Compute the load of the best join matrix."""
+    return matrix(joiners, band, r.total, s.total).load(r, s)
 
 
 class _Search:
@@ -309,33 +219,49 @@ class _Search:
     ) -> None:
         self._joiners, self._band, self._home, self._r, self._s = joiners, band, home, r, s
         self._cuts, self._shapes = _candidate_cuts(band, home, r, s, MOST_CUTS), shapes
-        here, there = _weights_below(band, home, self._cuts, r, s)
-        self._here = here.first[None, :] - here.first[:, None]  # by first cut and last
-        self._there = there.first[None, :] - there.last[:, None]
+        sums = _weights_below(band, home, self._cuts, r, s)
+        self._here = sums.home[None, :] - sums.home[:, None]  # by first cut and last
+        self._there = sums.first[None, :] - sums.last[:, None]
+        self._pairs = band.pair_work * (sums.pairs[None, :] - sums.pairs[:, None])
         self._here[np.tri(len(self._here), dtype=np.bool_)] = inf
 
-    def best(self) -> tuple[RangePartitioning, float]:
-        """Bisect for the least load that joiners suffice for."""
+    def least_work(self) -> float:
+        """Bisect for the least work of the busiest joiner."""
+        r, s, pairs = self._r.total, self._s.total, float(self._pairs[0, -1])
+        high = min(r / own + s / other + pairs / (own * other) for own, other in self._shapes)
+        return self._bisect((r + s + pairs) / self._joiners, high, lambda most: self._regions(inf, most))[1]
+
+    def least_tuples(self, work: float) -> RangePartitioning | None:
+        """Bisect for the fewest tuples of the busiest joiner, with at most so much work; None if that is too little."""
         r, s = self._r.total, self._s.total
-        low, high = (r + s) / self._joiners, min(r / own + s / other for own, other in self._shapes)
-        best = self._regions(high)
-        assert best is not None, "a single region is the matrix"
+        if self._regions(inf, work) is None:
+            return None
+        found, _ = self._bisect((r + s) / self._joiners, r + s, lambda most: self._regions(most, work))
+        return self._partitioning(found)
+
+    def _bisect(self, low: float, high: float, find: Callable[[float], _Regions | None]) -> tuple[_Regions, float]:
+        """Find the regions of the least load between two, by which there are some up to the higher one."""
+        best = find(high)
+        assert best is not None, "a single region has no higher load"
         while high > low * TOLERANCE:
             tried = float(np.sqrt(low * high)) if low else high / 2
-            found = self._regions(tried)
-            if found is None:
+            if (found := find(tried)) is None:
                 low = tried
             else:
                 best, high = found, tried
-        partitioning = self._partitioning(best)
-        return partitioning, float(partitioning.loads(self._r, self._s).max())
+            if high < TOLERANCE * SMALLEST:
+                break
+        return best, high
 
-    def _regions(self, load: float) -> list[tuple[int, tuple[int, int]]] | None:
-        """List the ends of regions with their grids, none above a load; None if joiners do not suffice."""
+    def _regions(self, tuples: float, work: float) -> _Regions | None:
+        """List the ends of regions with their grids, none above these loads; None if joiners do not suffice."""
         need, shape = np.full(self._here.shape, inf), np.zeros(self._here.shape, np.int64)
         for number in range(len(self._shapes) - 1, -1, -1):
             own, other = self._shapes[number]
-            fits = self._here / own + self._there / other <= load * (1 + 1e-12)
+            held = self._here / own + self._there / other
+            fits = held <= tuples * (1 + 1e-12)
+            if work < inf:
+                fits &= held + self._pairs / (own * other) <= work * (1 + 1e-12)
             need[fits], shape[fits] = own * other, number
         least, before = np.full(len(need), inf), np.zeros(len(need), np.int64)
         least[0] = 0
@@ -345,13 +271,13 @@ class _Search:
             least[end] = costs[before[end]]
         if least[-1] > self._joiners:
             return None
-        found, end = list[tuple[int, tuple[int, int]]](), len(need) - 1
+        found, end = _Regions(), len(need) - 1
         while end:
             found.append((end, self._shapes[shape[before[end], end]]))
             end = int(before[end])
         return found[::-1]
 
-    def _partitioning(self, regions: Sequence[tuple[int, tuple[int, int]]]) -> RangePartitioning:
+    def _partitioning(self, regions: _Regions) -> RangePartitioning:
         bounds = [
             (int(self._cuts.hashes[end - 1]), int(self._cuts.ranks[end - 1])) for end, _ in regions[:-1]
         ]  # NB: the first weight is that below all cuts
@@ -374,6 +300,8 @@ def _candidate_cuts(band: Band, home: Side, r: Histogram, s: Histogram, count: i
     own, other = (s, r) if home else (r, s)
     first, last = band.reach(home.other, other.positions.ranks)
     hashes, ranks, weights = [own.positions.hashes], [own.positions.ranks], [own.weights]
+    if band.pair_work and (pairs := count_pairs(band, home, own, other)).any():
+        weights = [own.weights + pairs * (own.total + other.total) / pairs.sum()]
     for end in (first, last):  # NB: there a tuple that is copied gets into a region, or out of it
         hashes.append(other.positions.hashes)
         ranks.append(end)
@@ -381,8 +309,8 @@ def _candidate_cuts(band: Band, home: Side, r: Histogram, s: Histogram, count: i
     by_hash, by_rank = np.concatenate(hashes), np.concatenate(ranks)
     order = np.lexsort((by_rank, by_hash))
     by_hash, by_rank = by_hash[order], by_rank[order]
-    ends = _bucket_ends(np.concatenate(weights)[order], max(1, count // 2))
+    ends = bucket_ends(np.concatenate(weights)[order], max(1, count // 2))
     starts = np.append(0, ends[:-1] + 1)[: len(ends)]
     found = {(int(by_hash[at]), int(by_rank[at])) for at in starts.tolist()}
-    found |= {(int(by_hash[at]), min(_GREATEST, int(by_rank[at]) + 1)) for at in ends.tolist()}
+    found |= {(int(by_hash[at]), min(GREATEST, int(by_rank[at]) + 1)) for at in ends.tolist()}
     return _Cuts.of(sorted(found))

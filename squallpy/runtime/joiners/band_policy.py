@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from squallpy.base.records import dataclass
+from squallpy.physical.joins.band_histograms import Band
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_controller import Sizes
-from squallpy.physical.joins.range_partitioning import Band, RangePartitioning
+from squallpy.physical.joins.range_partitioning import RangePartitioning
 from squallpy.runtime.joiners.batch_plan import BatchPlan, OnRanges, Steady
 from squallpy.runtime.joiners.grid_migration_policy import GridPolicy
 from squallpy.runtime.joiners.range_policy import RangePolicy

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from squallpy.physical.joins.band_histograms import Band, Bucket, Histogram, Positions, histogram_of, summarise
 from squallpy.physical.joins.mapping import Side
-from squallpy.physical.joins.range_partitioning import Band, Histogram, Position, Positions, histogram_of, summarise
 from squallpy.physical.plan import BandPlan, Plan, Send, Terms
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.vectors import Frame
@@ -13,6 +13,7 @@ from squallpy.runtime.joiners.routing import positions_of
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.messages.deltas import Delta
 
+PAIR_WORK = 0.1  # of a pair at a joiner, by that of a tuple that it looks up and stores
 BUCKETS = 512  # of the histogram that a joiner or a reader reports of a side
 SAMPLED = ("sample R", "sample S")  # by side: positions in a sample from the beginning of the first batch
 SAMPLED_LATER = ("later R", "later S")  # those from its end
@@ -20,20 +21,21 @@ HELD = ("held R", "held S")  # those of all tuples
 CAME = ("came R", "came S")  # those of tuples that came with the batch
 
 Counts = Mapping[str, Mapping[str, int]]
-"""Counts by positions, as texts, of each statistic."""
+"""Counts by buckets, as texts, of each statistic."""
 
 
 def band_of(plan: BandPlan) -> Band | None:
     """Evaluate the bounds of a band; None if one has no room, or is no number."""
     low, high = (_sum(terms) for terms in (plan.low, plan.high))
+    work = PAIR_WORK if plan.forms_pairs else 0.0
     if plan.is_real:
         if not np.isfinite([low, high]).all():
             return None
         low, high = np.array(sorted((low, high)), np.float64).view(np.int64).tolist()
-        return Band(low, high, is_real=True)
+        return Band(low, high, is_real=True, pair_work=work)
     if max(abs(low), abs(high)) >= 1 << 62:
         return None
-    return Band(int(min(low, high)), int(max(low, high)))
+    return Band(int(min(low, high)), int(max(low, high)), pair_work=work)
 
 
 def _sum(terms: Terms) -> int | float:
@@ -44,18 +46,18 @@ def _sum(terms: Terms) -> int | float:
 
 
 def count_positions(positions: Positions) -> dict[str, int]:
-    """Count tuples by position, in so many buckets as a report has."""
-    return {f"{hash} {rank}": count for (hash, rank), count in summarise(positions, BUCKETS)}
+    """Count tuples by bucket."""
+    return {f"{hash} {first} {last}": count for (hash, first, last), count in summarise(positions, BUCKETS)}
 
 
 def histogram_of_counts(*counts: Mapping[str, int]) -> Histogram:
     """Read a histogram from what joiners or readers have counted."""
-    return histogram_of([(_read_position(text), count) for each in counts for text, count in each.items()])
+    return histogram_of([(_read_bucket(text), count) for each in counts for text, count in each.items()])
 
 
-def _read_position(text: str) -> Position:
-    hash, rank = text.split()
-    return int(hash), int(rank)
+def _read_bucket(text: str) -> Bucket:
+    hash, first, last = map(int, text.split())
+    return hash, first, last
 
 
 def sample_positions(

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from squallpy.base.types import Kind
+from squallpy.physical.joins.band_histograms import Positions
 from squallpy.physical.joins.hypercube import Hypercube
 from squallpy.physical.joins.mapping import Mask, Numbers, Tickets
 from squallpy.physical.joins.migration_transfers import migration
-from squallpy.physical.joins.range_partitioning import Positions, RangePartitioning
+from squallpy.physical.joins.range_partitioning import RangePartitioning
 from squallpy.physical.plan import OnGrid, Plan
 from squallpy.runtime.joiners.band_positions import CAME, HELD, count_positions
 from squallpy.runtime.joiners.batch_plan import BatchPlan, Copying, KeyMoves, OnHypercube, OnRanges, Switched

@@ -6,17 +6,11 @@ from typing import Any
 
 from squallpy.base.records import dataclass
 from squallpy.base.settings import JoinOperator
+from squallpy.physical.joins.band_histograms import Band, Histogram
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_controller import Sizes
-from squallpy.physical.joins.range_partitioning import (
-    Band,
-    Histogram,
-    RangePartitioning,
-    find_best_ranges,
-    matrix,
-    matrix_load,
-)
+from squallpy.physical.joins.range_partitioning import RangePartitioning, find_best_ranges, matrix, matrix_load
 from squallpy.physical.plan import Plan
 from squallpy.runtime.joiners.band_positions import CAME, HELD, SAMPLED, SAMPLED_LATER, Counts, histogram_of_counts
 from squallpy.runtime.joiners.batch_plan import OnRanges, RangeMove
@@ -99,19 +93,20 @@ class RangePolicy:
         best, least = drawn, _ = find_best_ranges(joiners, ranges.band, r, s)
         if (drifts and (is_matrix or self.drifted)) or (is_matrix and self.expected is None):
             best = matrix(joiners, ranges.band, r.total, s.total)
-            least = float(best.loads(r, s).max())
-        now = float(ranges.loads(r, s).max())
-        is_better = now > MIN_LOAD_RATIO * least or (len(best.grids) == 1 and not is_matrix)
+            least = best.load(r, s)
+        now = ranges.load(r, s)
+        is_better = now.exceeds(least, MIN_LOAD_RATIO) or (len(best.grids) == 1 and not is_matrix)
         if self.is_trial:
-            is_better = len(best.grids) > 1 and least < MAX_MATRIX_LOAD * now
+            is_better = len(best.grids) > 1 and least.tuples < MAX_MATRIX_LOAD * now.tuples
         has_to_wait = drifts and not is_matrix and not self.drifted
         plan = replace(
             self.plan, to=best if is_better else None, reports=not is_better and (has_to_wait or not self.expected),
             arriving=None,
         )  # fmt: skip
+        ratio = now.tuples / least.tuples if least.tuples and not is_better else 1.0
         return replace(
-            self, plan=plan, ratio=max(1.0, now / least) if least and not is_better else 1.0, decided=self.held,
-            decided_busiest=self.busiest, expected=drawn, drifted=has_to_wait,
+            self, plan=plan, ratio=max(1.0, ratio), decided=self.held, decided_busiest=self.busiest, expected=drawn,
+            drifted=has_to_wait,
         )  # fmt: skip
 
     def _drifts(self, r: Histogram, s: Histogram) -> bool:
@@ -122,7 +117,8 @@ class RangePolicy:
         expected = self.expected or (self.plan.ranges if len(self.plan.ranges.grids) > 1 else None)
         if expected is None or not r.total + s.total:
             return False
-        return float(expected.loads(r, s).max()) > matrix_load(self.joiners, r.total, s.total)
+        tuples = replace(expected.band, pair_work=0.0)  # NB: most pairs are with what was there before
+        return expected.load(r, s).tuples > matrix_load(self.joiners, tuples, r, s).tuples
 
 
 def read_histograms(reported: Counts) -> tuple[list[Histogram], list[Histogram]]:
@@ -151,10 +147,10 @@ def open_range_policy(
     if all(name in sample for name in SAMPLED):
         r, s = (histogram_of_counts(sample[name]) for name in SAMPLED)
         ranges, least = find_best_ranges(plan.partitions, band, r, s)
-        is_better = least < MAX_MATRIX_LOAD * matrix_load(plan.partitions, r.total, s.total)
+        is_better = least.tuples < MAX_MATRIX_LOAD * matrix_load(plan.partitions, band, r, s).tuples
         if all(name in sample for name in SAMPLED_LATER):
             r, s = (histogram_of_counts(sample[name]) for name in SAMPLED_LATER)
-            is_better &= float(ranges.loads(r, s).max()) < matrix_load(plan.partitions, r.total, s.total)
+            is_better &= ranges.load(r, s).tuples < matrix_load(plan.partitions, band, r, s).tuples
         is_chosen |= is_better
     return RangePolicy(OnRanges(ranges, reports=True), plan.partitions, plan.epsilon) if is_chosen else None
 

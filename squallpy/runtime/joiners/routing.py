@@ -13,10 +13,10 @@ from squallpy.base.keys import NULL
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.heavy_key_placement import HEAVY_FRACTION
+from squallpy.physical.joins.band_histograms import Band, Positions
 from squallpy.physical.joins.heavy_cells import MOST, route_to_cells
 from squallpy.physical.joins.heavy_keys import route_by_key
 from squallpy.physical.joins.mapping import Tickets
-from squallpy.physical.joins.range_partitioning import Band, Positions
 from squallpy.physical.plan import BandKeys, BandPlan, CubePlan, Plan, Send
 from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves, OnHypercube, OnRanges
 from squallpy.runtime.joiners.joiner_statistics import OTHER_KEYS, name_of_keys

@@ -6,18 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squallpy.base.keys import HOLE, NULL
+from squallpy.physical.joins.band_histograms import Band, Histogram, Positions, count_pairs, histogram_of, summarise
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Mapping, Numbers, Side
-from squallpy.physical.joins.range_partitioning import (
-    Band,
-    Histogram,
-    Positions,
-    RangePartitioning,
-    find_best_ranges,
-    histogram_of,
-    matrix_load,
-    summarise,
-)
+from squallpy.physical.joins.range_partitioning import RangePartitioning, find_best_ranges, matrix_load
 
 MOST = 1.7  # of a joiner's load by what any partitioning needs, at least
 DOMAIN, TUPLES = 100_000, 40_000
@@ -120,17 +112,35 @@ def test_the_load_of_the_best_ranges(kind: str, joiners: int) -> None:
     for width in (1, 100, 5_000, 30_000):
         for sizes in ((TUPLES, TUPLES), (TUPLES // 10, TUPLES)):
             r, s = (values(kind, size, draw) for size in sizes)
-            ranges, load = find_best_ranges(joiners, Band(-width, width), histogram(r), histogram(s))
+            band, counted = Band(-width, width), (histogram(r), histogram(s))
+            ranges, load = find_best_ranges(joiners, band, *counted)
             there = np.zeros(joiners)
             for side, ranks in ((Side.R, r), (Side.S, s)):
                 _, at, _ = ranges.route(side, positions(ranks), tickets(len(ranks)))
                 there += np.bincount(at, minlength=joiners)
-            least, matrix = least_load(joiners, width, r, s), matrix_load(joiners, len(r), len(s))
-            assert load <= matrix * 1.001 and there.max() <= 1.05 * load + 50
-            assert there.max() <= MOST * least, (width, sizes, there.max() / least, load / matrix)
+            least, matrix = least_load(joiners, width, r, s), matrix_load(joiners, band, *counted)
+            assert load.tuples <= matrix.tuples * 1.001 and there.max() <= 1.05 * load.tuples + 50
+            assert there.max() <= MOST * least, (width, sizes, there.max() / least, load)
+
+
+@pytest.mark.parametrize("kind", ["even", "zipf1", "clusters", "one"])
+def test_the_work_of_the_best_ranges(kind: str) -> None:
+    """Where pairs are most of the work, no joiner has more than 1.25 times the least, nor more tuples than a grid's."""
+    draw = np.random.default_rng(3)
+    for width in (1, 100, 5_000):
+        r, s = values(kind, TUPLES, draw), values(kind, TUPLES // 2, draw)
+        band, counted = Band(-width, width, pair_work=0.1), (histogram(r), histogram(s))
+        ordered = np.sort(r)
+        pairs = (np.searchsorted(ordered, s + width, "right") - np.searchsorted(ordered, s - width, "left")).sum()
+        for side in Side:
+            assert 0.95 < count_pairs(band, side, counted[side], counted[side.other]).sum() / pairs < 1.05
+        _, load = find_best_ranges(16, band, *counted)
+        even = (len(r) + len(s) + 0.1 * pairs) / 16
+        matrix = matrix_load(16, band, *counted)
+        assert load.tuples <= matrix.tuples * 1.001 and load.work <= 1.26 * matrix.work and even <= load.work * 1.05
 
 
 def test_a_summary_keeps_what_is_heavy() -> None:
     ranks = np.concatenate([np.arange(10_000), np.full(3_000, 77)])
     found = dict(summarise(positions(ranks), 100))
-    assert found[0, 77] == 3_001 and sum(found.values()) == len(ranks) and len(found) <= 103
+    assert found[0, 77, 77] == 3_001 and sum(found.values()) == len(ranks) and len(found) <= 103
