@@ -27,13 +27,11 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.result.result import result_layout
-from squallpy.runtime.state.pool_names import PoolName, Role
+from squallpy.runtime.state.pool_names import ROLES_OF_GROUPS, PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import store_layout
 
-_OF_AUXILIARY = (
-    Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS, Role.SESSIONS, Role.COEFFICIENTS, Role.BOUND, Role.END,
-)  # fmt: skip
+_OF_AUXILIARY = (*ROLES_OF_GROUPS, Role.COEFFICIENTS, Role.BOUND, Role.END)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from squallpy.runtime.matrix.driver_stage import layout as layout_of_matrices
 from squallpy.runtime.messages.deltas import Delta, unpack_deltas
 from squallpy.runtime.replan import add_records, all_layouts, lanes_of
 from squallpy.runtime.result.result import result_layout
-from squallpy.runtime.state.pool_names import PoolName, Role
+from squallpy.runtime.state.pool_names import ROLES_OF_GROUPS, PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
 from squallpy.runtime.time.unmatched_deletes import ledger_layouts
 from squallpy.runtime.time.watermark import clock_layouts
@@ -51,7 +51,6 @@ from squallpy.runtime.triggers.stage_executor import store_layout
 CHUNK = 1 << 20  # records that are moved at a time
 _DRIVER = -1  # in place of the number of a partition
 _COPIES = Send("", "", None)
-_OF_GROUPS = (Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS, Role.SESSIONS)  # group, then other keys
 _OF_MIGRATIONS = (Role.OTHER_GRID, Role.REACHED, Role.CHANGES)
 
 
@@ -115,7 +114,7 @@ class Homes:
             if aux := feed.auxiliary:
                 columns, send = found[aux.source.name]
                 found[PoolName(feed.relation.name, Role.COEFFICIENTS)] = columns, send
-                of_groups = [name for role in _OF_GROUPS if (name := PoolName(feed.relation.name, role)) in kept]
+                of_groups = [name for role in ROLES_OF_GROUPS if (name := PoolName(feed.relation.name, role)) in kept]
                 if of_groups and send.keys is not None:
                     send = Send("", "", tuple(map(aux.group.index, send.keys)), partitions=send.partitions)
                 found |= dict.fromkeys(of_groups, (aux.grouped, send))

@@ -32,6 +32,10 @@ class Role(Enum):
     FIRST_BATCH = "first batch"  # one record, if it is done: of no view
 
 
+ROLES_OF_GROUPS = (Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS, Role.SESSIONS)
+"""Roles of pools that maintainers of auxiliary relations keep: their keys are a group, then others."""
+
+
 class PoolName(str):
     """Name of the pool that plays a role for a view, a relation or a clock; files and messages use it as it is."""
 
