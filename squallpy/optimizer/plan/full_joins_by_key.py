@@ -110,7 +110,8 @@ class _FullJoins:
         for column in output:
             operands = chain.operands[column.id]
             known = [own[c.id] for c in operands if c.id in own]
-            value = (keys and keys.get(_ids(operands))) or (coalesce(*known) if known else Literal(None, column.type))
+            value: Expr = coalesce(*known) if known else Literal(None, column.type)
+            value = keys.get(_ids(operands), value)
             items.append((self._allocator.column(column.name, column.type, value.nullable), value))
         return Project(plan, tuple(items))
 
