@@ -9,6 +9,7 @@ key_frequencies       key frequencies in bounded memory, with a bounded error
 heavy_keys            keys with a grid of their own; the others are hashed
 hypercube             the join matrix of many relations, in as many dimensions
 heavy_cells           frequent keys of an equality on a hypercube, each cut within its dimension
+band_histograms       how the values that a band join compares are spread, in bounded memory
 range_partitioning    a band join by ranges of what it compares, heavy ranges each cut like a grid
 
 Nothing here holds tuples: functions take numpy arrays of tickets (uint64) and return positions or masks. Decisions are
