@@ -116,8 +116,8 @@ def test_a_plan_does_for_some_batches_and_then_there_is_another(
     made, dropped = [], []
 
     class Counted(PlannedJob):
-        def __init__(self, rows: Any) -> None:
-            super().__init__(rows)
+        def __init__(self, rows: Any, fetcher: Any) -> None:
+            super().__init__(rows, fetcher)
             made.append(self)
 
         def drop(self) -> None:

@@ -30,7 +30,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.timing import SILENT, Trace
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.partition_placement import Placement
-from squallpy.runtime.spark.planned_job import PlannedJob, StageFunction, exchange, map_stage
+from squallpy.runtime.spark.planned_job import PlannedJob, RowFetcher, StageFunction, exchange, map_stage
 from squallpy.runtime.spark.worker_tasks import (
     APPLY_DIRECTIVE,
     BATCH,
@@ -178,6 +178,7 @@ class _Loop:
         self.last, self.next = -1, job.first
         self._batch_end: float | None = None  # when the previous batch was done
         self._query: StreamingQuery | None = None
+        self._fetcher = RowFetcher(session.sparkContext._jvm)
         self._plans: dict[int, tuple[RDD[bytes], PlannedJob]] = {}  # by number of stages, with their initial rows
 
     def start(self) -> StreamingQuery:
@@ -296,7 +297,7 @@ class _Loop:
             plan.drop()
             plan = None
         if plan is None:
-            plan = PlannedJob(self._chain_stages(ticks, count))
+            plan = PlannedJob(self._chain_stages(ticks, count), self._fetcher)
             self._plans[count] = ticks, plan
         return plan
 

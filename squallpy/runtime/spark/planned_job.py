@@ -1,7 +1,7 @@
 """Stages of bytes that Spark plans once and runs batch after batch.
 
     rows = map_stage(stage, exchange(map_stage(first, anchors), tasks=2))
-    planned = PlannedJob(rows)
+    planned = PlannedJob(rows, RowFetcher(jvm))
     planned.collect()      →  its rows; its exchanges run each time
     planned.drop()            the files of its exchanges
 
@@ -22,6 +22,8 @@ from pyspark.serializers import NoOpSerializer, SpecialLengths, read_int
 from pyspark.util import _load_from_socket
 
 _MOST_RUNS = 64  # runs before a plan is replaced, as each leaves the files of its exchanges
+_FEW_ROWS, _SMALL_ROW = 6, 3_000  # rows of a job, and bytes of each, that calls fetch sooner than a socket
+_PATIENCE, _MOST_PATIENCE = 8, 1 << 10  # jobs with small rows before their rows are fetched by calls
 _EXCHANGE = "org.apache.spark.ShuffleDependency"
 
 NOTHING = b""  # an empty row
@@ -46,19 +48,45 @@ class CompleteRows(NoOpSerializer):
             yield row
 
 
+class RowFetcher:
+    """How the rows of finished jobs come to Python: a few small ones by a call each, others through a socket.
+
+    Opening that socket takes a millisecond, ten times as long as a call. But an answer that is longer than 8 KB waits
+    0.08 s for delayed acknowledgements (Nagle's algorithm), and how long a row is, is known when it has come. So calls
+    are made where the rows of the jobs before were small, and after one that was not, for twice as many jobs as after
+    the last of that kind they are not.
+    """
+
+    def __init__(self, jvm: Any) -> None:
+        self._serve, self._scala = jvm.PythonRDD.serveIterator, jvm.scala.jdk.javaapi.CollectionConverters
+        self._patience, self._small_jobs = _PATIENCE, 0
+
+    def fetch(self, found: Any, reader: Any) -> list[bytes]:
+        """Fetch rows from a list of the JVM's."""
+        by_calls = self._small_jobs >= self._patience
+        rows = [found.get(i) for i in range(found.size())] if by_calls else self._stream(found, reader)
+        is_small = len(rows) <= _FEW_ROWS and all(len(row) <= _SMALL_ROW for row in rows)
+        if by_calls and not is_small:
+            self._patience = min(2 * self._patience, _MOST_PATIENCE)
+        self._small_jobs = self._small_jobs + 1 if is_small else 0
+        return rows
+
+    def _stream(self, found: Any, reader: Any) -> list[bytes]:
+        served = _load_from_socket(self._serve(self._scala.asScala(found).iterator(), "rows of a batch"), reader)
+        with served if isinstance(served, AbstractContextManager) else nullcontext(served) as rows:
+            return list(rows)
+
+
 class PlannedJob:
     """An RDD that was planned once, with the number of its runs."""
 
-    def __init__(self, rows: "RDD[bytes]") -> None:
+    def __init__(self, rows: "RDD[bytes]", fetcher: RowFetcher) -> None:
         context = rows.ctx
-        assert context._jvm is not None
         self._context = context._jsc.sc()
         self._rows, self._reader = rows._jrdd, rows._jrdd_deserializer
         self._exchanges = [*_exchanges(context._gateway, self._rows.rdd())]
         self._tracker = self._context.taskScheduler().mapOutputTracker()
-        self._scala = context._jvm.scala.jdk.javaapi.CollectionConverters
-        self._serve = context._jvm.PythonRDD.serveIterator
-        self.used = 0
+        self._fetcher, self.used = fetcher, 0
 
     @property
     def is_exhausted(self) -> bool:
@@ -73,10 +101,7 @@ class PlannedJob:
                 self._tracker.unregisterAllMapAndMergeOutput(exchange)
         # NB: before a job Spark reads the classes of its functions to check that they can be sent: 400 KB for
         # RDD.collect, 250 KB for PythonRDD.runJob (2 ms), 26 KB for this
-        found = self._scala.asScala(_wait(self._rows.collectAsync(), interrupted)).iterator()
-        served = _load_from_socket(self._serve(found, "rows of a batch"), self._reader)
-        with served if isinstance(served, AbstractContextManager) else nullcontext(served) as rows:
-            return list(rows)
+        return self._fetcher.fetch(_wait(self._rows.collectAsync(), interrupted), self._reader)
 
     def drop(self) -> None:
         """Delete the files of its exchanges, as it will not run again."""
