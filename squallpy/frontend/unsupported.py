@@ -64,9 +64,6 @@ CLAUSES: dict[str, Unsupported] = {
 JOINS: dict[str, Unsupported] = {
     "RIGHT": Unsupported("RIGHT SEMI or ANTI JOIN", "RIGHT", "use LEFT SEMI or LEFT ANTI with the sides swapped"),
     "OUTER": Unsupported("OUTER JOIN", "OUTER"),
-    "ASOF": Unsupported(
-        "ASOF JOIN", "ASOF", "write LATERAL (SELECT … FROM b WHERE b.at <= a.at ORDER BY b.at DESC LIMIT 1)"
-    ),
 }
 
 _OUTSIDE = "do it where the table is read, outside of WITH RECURSIVE"
@@ -231,6 +228,14 @@ QUERIES: dict[str, Unsupported] = {
     "rows of a query": Unsupported(
         "a row compared with a query", "", "write IN, = ANY, or EXISTS with the comparison in its WHERE"
     ),
+    "outer ASOF join": Unsupported("ASOF RIGHT, FULL, SEMI or ANTI JOIN", "ASOF", "write ASOF JOIN or ASOF LEFT JOIN"),
+    "right side of ASOF join": Unsupported(
+        "ASOF JOIN with a join in parentheses, LATERAL or a query without a name", "", "give a subquery in FROM a name"
+    ),
+    "subquery of ASOF join": Unsupported(
+        "a subquery in the condition of ASOF JOIN", "", "join or filter in FROM before"
+    ),
+    "USING of ASOF join": Unsupported("USING of ASOF JOIN with a column of several sources", "", "write ON"),
     "USING twice": Unsupported("USING next to a parenthesised join with USING", "", "write ON"),
     "STRICT": Unsupported("STRICT CORRESPONDING", "STRICT", "write CORRESPONDING BY (…)"),
     "window after set": Unsupported(

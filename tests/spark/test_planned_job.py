@@ -1,4 +1,4 @@
-"""How rows of jobs come from the JVM."""
+"""The way of rows of jobs from the JVM."""
 
 from typing import Any
 

@@ -102,8 +102,14 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
 
 def names_of(ctx: Context, node: exp.Expr, before: Scope) -> list[str]:
     """List the names of a source's columns."""
-    ctx, outer = rehearsal(ctx, before.outer)
-    return [c.name for c in bind_source(ctx, node, Scope(), Scope(outer=outer)).plan.output]
+    return [c.name for source in bind_beside(ctx, node, before).sources for c in source.columns]
+
+
+def bind_beside(ctx: Context, node: exp.Expr, before: Scope) -> Scope:
+    """Bind a source for the names of its columns alone."""
+    (ctx, outer), found = rehearsal(ctx, before.outer), Scope()
+    bind_source(ctx, node, found, Scope(outer=outer))
+    return found
 
 
 def rehearsal(ctx: Context, outer: Outer | None) -> tuple[Context, Outer | None]:

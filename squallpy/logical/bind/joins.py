@@ -13,6 +13,7 @@ from squallpy.base.errors import Span
 from squallpy.base.records import dataclass
 from squallpy.frontend.unsupported import JOINS, QUERIES, Unsupported
 from squallpy.logical.apply import Apply, ApplyKind
+from squallpy.logical.bind.asof_joins import rewrite_asof
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.explode import bind_explode, is_generator
 from squallpy.logical.bind.expressions import Scalars
@@ -56,10 +57,13 @@ class JoinTree:
 
     def add(self, join: exp.Join) -> None:
         """Join one more source."""
-        from squallpy.logical.bind.from_clause import bind_source
+        from squallpy.logical.bind.from_clause import bind_beside, bind_source
 
-        ctx, scope, kind = self.ctx, self.scope, join_kind(self.ctx, join)
+        ctx, scope, given, is_asof = self.ctx, self.scope, join, join.method == "ASOF"
         ctx.refuse_other_args(join, "this", "method", "side", "kind", "on", "using")
+        if is_asof:
+            join = rewrite_asof(ctx, given, scope, lambda: bind_beside(ctx, given.this, scope))
+        kind = join_kind(ctx, join)
         if is_generator(join.this):
             on = join.args.get("on")
             if kind not in ("INNER", "LEFT") or join.args.get("using") or not (on is None or is_true(on)):
@@ -71,14 +75,14 @@ class JoinTree:
             self.filter_late()
         beside = Scope()
         inner = bind_source(ctx, join.this, beside, scope)
-        pairs = using_pairs(ctx, join, scope, beside)
+        pairs = using_pairs(ctx, given, scope, beside)
         scope.take(ctx, beside, join.this)
         if kind in ("RIGHT", "FULL") and inner.domain.columns:
             raise ctx.refuse(join, replace(QUERIES["outer join lateral"], keyword=kind))
         if self.outer_columns & {c.id for theirs in inner.domain.columns for c in columns(theirs)}:
             self.join_domain()
         right = inner.plan
-        conditions: list[Expr] = [call("=", ours, theirs) for ours, theirs in pairs.values()]
+        conditions: list[Expr] = [] if is_asof else [call("=", ours, theirs) for ours, theirs in pairs.values()]
         on, queries = join.args.get("on"), Subqueries(ctx)
         if on is not None:
             conditions.append(Scalars(ctx, scope, "ON", subqueries=queries).condition(on))

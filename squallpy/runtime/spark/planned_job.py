@@ -49,7 +49,7 @@ class CompleteRows(NoOpSerializer):
 
 
 class RowFetcher:
-    """How the rows of finished jobs come to Python: a few small ones by a call each, others through a socket.
+    """The way of the rows of finished jobs to Python: a few small ones come by a call each, others through a socket.
 
     Opening that socket takes a millisecond, ten times as long as a call. But an answer that is longer than 8 KB waits
     0.08 s for delayed acknowledgements (Nagle's algorithm), and how long a row is, is known when it has come. So calls
