@@ -147,6 +147,16 @@ def test_statements_are_compared_with_the_joins_of_what_they_read(calls: Counter
     assert 0 < calls["parts"] <= 40 * n
 
 
+def test_full_joins_of_integers_of_two_types_are_by_one_key() -> None:
+    """An INT equals the BIGINT of its value: a cast in a COALESCE is none of the key's."""
+    n = 10
+    types = ["INT" if i % 2 else "BIGINT" for i in range(n + 1)]
+    typed = "".join(f"CREATE STREAM t{i} (k {type}) USING csv OPTIONS (path '-');\n" for i, type in enumerate(types))
+    texts = (f"{text}SELECT k FROM {joins('FULL', n)};" for text in (typed, typed.replace("BIGINT", "INT")))
+    mixed, alike = (to_program(*compile_script(text, "q.sql", lambda _: ()).queries).program for text in texts)
+    assert len(mixed.views) <= len(alike.views) + 2 * n
+
+
 FULL_JOINS = {
     "neighbours' keys": "t{0}.k = t{1}.k",
     "neighbours' expressions": "t{0}.k + 1 = t{1}.k + 1",

@@ -4,7 +4,7 @@
                          K := the distinct values of k in a, b and c
 
 One after the other, each join would have to find the rows of all joins before it that have no match. The key of these
-rows, COALESCE(a.k, b.k), is a column of K.
+rows, COALESCE(a.k, b.k), is a column of K: a BIGINT, if some inputs have INTs and others BIGINTs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +12,8 @@ from dataclasses import replace
 from itertools import islice
 
 from squallpy.base.records import dataclass
+from squallpy.base.types import Type, unify
+from squallpy.logical.coercion import coerce_exactly
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.expression_builders import call, coalesce
 from squallpy.logical.expressions import (
@@ -27,6 +29,7 @@ from squallpy.logical.expressions import (
     is_null,
     not_null,
     substitute,
+    uncast,
 )
 from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, LeftJoin, Node, Project, Union
 from squallpy.logical.null_folding import coalesce_arguments, fold_nulls
@@ -59,8 +62,11 @@ class _Chain:
         return list(zip(*self.keys, strict=True))
 
     def resolve(self, expr: Expr) -> Columns | None:
-        """List the columns of inputs whose COALESCE an expression is, none for NULL; None for another expression."""
-        match expr:
+        """List the columns of inputs whose COALESCE an expression is, none for NULL; None for another expression.
+
+        Casts from INT to BIGINT are left out.
+        """
+        match uncast(expr):
             case Column(id):
                 return self.operands.get(id)
             case Literal(None):
@@ -110,18 +116,22 @@ class _FullJoins:
         for column in output:
             operands = chain.operands[column.id]
             known = [own[c.id] for c in operands if c.id in own]
-            value: Expr = coalesce(*known) if known else Literal(None, column.type)
+            value = coalesce(*(coerce_exactly(c, column.type) for c in known)) if known else Literal(None, column.type)
             value = keys.get(_ids(operands), value)
             items.append((self._allocator.column(column.name, column.type, value.nullable), value))
         return Project(plan, tuple(items))
 
     def _distinct_keys(self, chain: _Chain) -> Aggregate:
         """Collect the distinct values of the key that are not NULL."""
-        inputs = list[Node]()
+        inputs, types = list[Node](), [_widest(c.type for c in every) for every in chain.equal_columns]
         for child, key in chain.inputs_with_keys:
             there = conjunction(not_null(c) for c in key if c.nullable)
-            inputs.append(Project(child if there == TRUE else Filter(child, there), self._allocator.copies(key)))
-        every = tuple(self._allocator.column(c.name, c.type, False) for c in chain.keys[0])
+            values = tuple(map(coerce_exactly, key, types))
+            items = tuple(
+                (self._allocator.column(c.name, v.type, v.nullable), v) for c, v in zip(key, values, strict=True)
+            )
+            inputs.append(Project(child if there == TRUE else Filter(child, there), items))
+        every = tuple(self._allocator.column(c.name, t, False) for c, t in zip(chain.keys[0], types, strict=True))
         return Aggregate(Union(tuple(inputs), every), self._allocator.copies(every), ())
 
     def _chain(self, node: Node) -> _Chain | None:
@@ -143,7 +153,7 @@ class _FullJoins:
         if not pairs or left is None or right is None:
             return None
         both = _Chain((*left.inputs, *right.inputs), (*left.keys, *right.keys), {**left.operands, **right.operands})
-        if any(len({c.type for c in every}) > 1 for every in both.equal_columns):
+        if not all(_are_alike([c.type for c in every]) for every in both.equal_columns):
             return None
         found = [
             _merge(both.resolve(e), both.resolve(fold_nulls(other)), left, right)
@@ -160,8 +170,20 @@ class _FullJoins:
             if sorted(named) == sorted(known):
                 places = [known.index(ids) for ids in named]
                 return replace(chain, keys=tuple(tuple(own[i] for i in places) for own in chain.keys))
-        own = tuple(e for e in key if isinstance(e, Column))
+        own = tuple(c for c in map(uncast, key) if isinstance(c, Column))
         return _Chain((node,), (own,), {c.id: (c,) for c in node.output}) if len(own) == len(key) else None
+
+
+def _are_alike(types: Sequence[Type]) -> bool:
+    """True if columns of these types may be one key: all of one type, or integers."""
+    return len({*types}) == 1 or all(type.is_integer for type in types)
+
+
+def _widest(types: Iterable[Type]) -> Type:
+    """Return the type that has the values of columns of one type, or of integers."""
+    found = unify([*types])
+    assert found is not None
+    return found
 
 
 def _ids(some: Iterable[Column]) -> tuple[int, ...]:
