@@ -116,7 +116,7 @@ def turning_values() -> Case:
     batches += [[(name, -1, there[name].pop(draw.randrange(len(there[name])))) for _ in range(100)] for name in "rsr"]
     batches += [[], [("r", 1, (1000 + i, i % 150, 1)) for i in range(80)], []]
     creates = "\n".join(f"CREATE STREAM {name} (id INT, x INT, w INT);" for name in "rs")
-    query = "SELECT r.id AS a, s.id AS b FROM r, s WHERE ABS(r.x - s.x) <= 3 AND r.w <= s.w;"
+    query = "SELECT r.id AS a, SUM(s.id) AS t FROM r, s WHERE ABS(r.x - s.x) <= 3 AND r.w <= s.w GROUP BY r.id;"
     return Case(f"{creates}\n{query}", batches)
 
 
@@ -126,7 +126,7 @@ def oracle_regions_that_follow_the_values(engine: str) -> None:
     made = ENGINES[engine]()
     run(turning_values(), made)
     coordinator = getattr(made, "_coordinator", made)
-    assert coordinator.policy.drawn >= 3
+    assert coordinator.policy.drawn >= 2
 
 
 @pytest.mark.long

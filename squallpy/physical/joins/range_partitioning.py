@@ -14,7 +14,7 @@ Equalities beside the band come first: positions are ordered by the hash of what
 """
 
 from collections.abc import Callable, Sequence
-from math import inf
+from math import inf, prod
 
 import numpy as np
 
@@ -38,7 +38,7 @@ Position = tuple[int, int]
 TOLERANCE = 1.01  # of a load by the least one: the search ends
 SMALLEST = 1.0  # load that is searched for: where there is almost nothing
 MOST_WORK = 1.25  # of a joiner by the least possible, if it has fewer tuples so
-MOST_CUTS = 384  # places where a region may begin
+MOST_CUTS = 1024  # places where a region may begin
 
 
 _Regions = list[tuple[int, tuple[int, int]]]
@@ -219,15 +219,14 @@ class _Search:
     ) -> None:
         self._joiners, self._band, self._home, self._r, self._s = joiners, band, home, r, s
         self._cuts, self._shapes = _candidate_cuts(band, home, r, s, MOST_CUTS), shapes
-        sums = _weights_below(band, home, self._cuts, r, s)
-        self._here = sums.home[None, :] - sums.home[:, None]  # by first cut and last
-        self._there = sums.first[None, :] - sums.last[:, None]
-        self._pairs = band.pair_work * (sums.pairs[None, :] - sums.pairs[:, None])
-        self._here[np.tri(len(self._here), dtype=np.bool_)] = inf
+        self._sums = _weights_below(band, home, self._cuts, r, s)
+        self._pairs = band.pair_work * self._sums.pairs
+        sizes = sorted({own * other for own, other in shapes})
+        self._by_size = [(size, *_columns([shape for shape in shapes if prod(shape) == size])) for size in sizes]
 
     def least_work(self) -> float:
         """Bisect for the least work of the busiest joiner."""
-        r, s, pairs = self._r.total, self._s.total, float(self._pairs[0, -1])
+        r, s, pairs = self._r.total, self._s.total, float(self._pairs[-1])
         high = min(r / own + s / other + pairs / (own * other) for own, other in self._shapes)
         return self._bisect((r + s + pairs) / self._joiners, high, lambda most: self._regions(inf, most))[1]
 
@@ -254,28 +253,43 @@ class _Search:
         return best, high
 
     def _regions(self, tuples: float, work: float) -> _Regions | None:
-        """List the ends of regions with their grids, none above these loads; None if joiners do not suffice."""
-        need, shape = np.full(self._here.shape, inf), np.zeros(self._here.shape, np.int64)
-        for number in range(len(self._shapes) - 1, -1, -1):
-            own, other = self._shapes[number]
-            held = self._here / own + self._there / other
-            fits = held <= tuples * (1 + 1e-12)
-            if work < inf:
-                fits &= held + self._pairs / (own * other) <= work * (1 + 1e-12)
-            need[fits], shape[fits] = own * other, number
-        least, before = np.full(len(need), inf), np.zeros(len(need), np.int64)
-        least[0] = 0
-        for end in range(1, len(need)):
-            costs = least[:end] + need[:end, end]
-            before[end] = len(costs) - 1 - int(np.argmin(costs[::-1]))
-            least[end] = costs[before[end]]
-        if least[-1] > self._joiners:
+        """List the ends of regions with their grids, none above these loads; None if joiners do not suffice.
+
+        More joiners reach farther, and who begins farther ends farther, as loads only grow with a region.
+        """
+        reached, steps, last = [0], list[tuple[int, tuple[int, int]] | None]([None]), len(self._pairs) - 1
+        while reached[-1] < last and len(reached) <= self._joiners:
+            best, step = reached[-1], None
+            for size, own, other in self._by_size:
+                if size > len(reached):
+                    break
+                ends = self._farthest(reached[-size], own, other, tuples, work)
+                shape = int(np.argmax(ends))
+                if ends[shape] > best:
+                    best, step = int(ends[shape]), (size, (int(own[shape, 0]), int(other[shape, 0])))
+            reached.append(best)
+            steps.append(step)
+        if reached[-1] < last:
             return None
-        found, end = _Regions(), len(need) - 1
-        while end:
-            found.append((end, self._shapes[shape[before[end], end]]))
-            end = int(before[end])
+        found, number = _Regions(), len(reached) - 1
+        while number:
+            if (taken := steps[number]) is None:
+                number -= 1
+                continue
+            size, grid = taken
+            found.append((reached[number], grid))
+            number -= size
         return found[::-1]
+
+    def _farthest(self, begin: int, own: Numbers, other: Numbers, tuples: float, work: float) -> Numbers:
+        """Find the farthest end of a region for each of some grids."""
+        sums = self._sums
+        held = (sums.home[begin + 1 :] - sums.home[begin]) / own + (sums.first[begin + 1 :] - sums.last[begin]) / other
+        fits = held <= tuples * (1 + 1e-12)
+        if work < inf:
+            fits &= held + (self._pairs[begin + 1 :] - self._pairs[begin]) / (own * other) <= work * (1 + 1e-12)
+        ends: Numbers = begin + fits.sum(axis=1)
+        return ends
 
     def _partitioning(self, regions: _Regions) -> RangePartitioning:
         bounds = [
@@ -286,6 +300,12 @@ class _Search:
             grids.append(Grid(Mapping(other, own) if self._home else Mapping(own, other), first))
             first += own * other
         return RangePartitioning(self._band, int(self._home), tuple(bounds), tuple(grids))
+
+
+def _columns(shapes: Sequence[tuple[int, int]]) -> tuple[Numbers, Numbers]:
+    """Convert grids to two columns, of the parts of the side at home and of the other."""
+    own, other = np.array(shapes, np.int64).T
+    return own[:, None], other[:, None]
 
 
 def _shapes(joiners: int) -> list[tuple[int, int]]:
