@@ -7,6 +7,7 @@
     --joiners N                                               [default: 8]
     --batch-rows N                                            [default: 10,000]
     --spare F          memory of a joiner for state, by what each has of an even spread  [default: 1.25]
+    --quarter-scale F  of lineitem, for the second table      [default: 0.25]
     --folder PATH      on a disk                              [default: /var/tmp]
 
 A joiner is a process, in a cgroup of its own, with its pools in files. They work in turns, and what counts is the
@@ -61,7 +62,7 @@ their own; *in memory*: the same without a limit. *State*: of the joiner that ha
 |--:|---|--:|--:|--:|--:|--:|--:|
 """
 QUARTER = """
-One joiner, with a quarter of the memory that its state takes:
+One joiner, with a quarter of the memory that its state takes, EQ7 at scale {scale:g}:
 
 | join | reads state | s per 1,000 tuples | in memory | × |
 |---|---|--:|--:|--:|
@@ -258,8 +259,8 @@ def table_2(given: argparse.Namespace, disk: Disk) -> Iterator[str]:
 
 def quarter(given: argparse.Namespace, disk: Disk) -> Iterator[str]:
     """Yield the lines of one joiner with a quarter of the memory that its state takes."""
-    yield QUARTER
-    rows, size, folder = 1_500_000, 50_000, skewed(given.scale, 0)
+    yield QUARTER.format(scale=given.quarter_scale)
+    rows, size, folder = 1_500_000, 50_000, skewed(given.quarter_scale, 0)
     cases: Mapping[str, tuple[str, str, Any, int]] = {
         "EQ7": ("at random", script("eq7", folder), lambda: equal_batches(folder, given.batch_rows), 0),
         "of all, `(r.a + s.b) % 7 <> s.c`": ("in order", THETA, lambda: theta_batches(rows, size), rows // size),
@@ -282,6 +283,7 @@ def main() -> None:
     parser.add_argument("--joiners", type=int, default=8)
     parser.add_argument("--batch-rows", type=int, default=10_000)
     parser.add_argument("--spare", type=float, default=1.25)
+    parser.add_argument("--quarter-scale", type=float, default=0.25)
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results" / "joins-out-of-core.md")
     given = parser.parse_args()
