@@ -193,6 +193,10 @@ STAR = graph("WXYZUV", F="KJXYZW", D="KU", E="JV")
         # streams that join static tables: nobody reads the joins, which are not built on the way, either
         (graph("WXYZUV", tables="DE", F="KJXYZW", D="KU", E="JV"), {"F": 1000, "D": 100, "E": 100},
          "V()*\n  V(K)-\n    V(K, J)=\n    V(J)*\n  V(K)*"),
+        (graph("WXYZUV", tables="DE", F="KJXYZW", D="KU", E="JV"), {},
+         "V()*\n  V(K)-\n    V(K, J)\n    V(J)*\n  V(K)*"),
+        (graph("WXYZUV", "U", "DE", F="KJXYZW", D="KU", E="JV"), {},
+         "V(U)*\n  V(U)\n    V(U, J)\n      V(J, K)\n      V(U, K)*\n    V(J)*"),
         # small joins beside the largest relation are worth having
         (graph("XYZUV", F="KXYZ", D="KLU", E="LV"), {"F": 9000, "D": 100, "E": 10},
          "V()*\n  V(K)*\n  V(K)*\n    V(K, L)*\n    V(L)*"),
