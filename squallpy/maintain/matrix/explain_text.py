@@ -1,21 +1,13 @@
 """The phases of a matrix program as text (Fig. 5.12): what `squall explain` prints.
 
-program         the statements as written        anf            one operation, one name
-derivation      the delta of each name           factorisation  each delta as U · V
-materialisation views, and what is done for them
+anf             one operation, one name          derivation     the delta of each name
+factorisation   each delta as U · V              materialisation views, and what is done for them
 """
 
 from squallpy.maintain.matrix.compile_triggers import CompiledMatrices
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import IncrementalProgram, Trigger
-from squallpy.maintain.matrix.matrix_program import Program
 from squallpy.maintain.matrix.trigger_cost import Price, TriggerPricing, evaluation_price, sparse_inputs, trigger_price
-
-
-def program_text(program: Program) -> str:
-    """Show inputs and statements."""
-    inputs = "\n".join(f"input {i}" for i in program.inputs)
-    return f"{inputs}\n{program}\n"
 
 
 def anf_text(maintained: IncrementalProgram) -> str:
@@ -46,10 +38,6 @@ def trigger_text(trigger: Trigger) -> str:
     lines += [f"  {step}" for step in trigger.steps]
     lines += [f"  {update}" for update in trigger.updates]
     return "\n".join(lines) + "\n"
-
-
-def triggers_text(maintained: IncrementalProgram) -> str:
-    return "\n".join(trigger_text(trigger) for trigger in maintained.triggers.values())
 
 
 def phases_text(maintained: IncrementalProgram) -> str:

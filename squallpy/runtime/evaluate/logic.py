@@ -42,10 +42,6 @@ def is_false(vec: Vec) -> Any:
     return inverse if vec.valid is None else np.logical_and(inverse, vec.valid)
 
 
-def negation(arg: Vec) -> Vec:
-    return Vec(np.logical_not(arg.values), arg.valid)
-
-
 def is_null(arg: Vec, rows: int) -> Vec:
     if arg.valid is None:
         return Vec(np.zeros(rows, bool))

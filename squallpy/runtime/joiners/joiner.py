@@ -234,8 +234,8 @@ def _bytes(delta: Delta, texts: Sequence[int], names: Dictionary) -> int:
     return int(8 * width * rows + spelled * rows // max(1, len(some)))
 
 
-class Changes:
-    """Takes down what changes in a view that is copied."""
+class ChangeTracker:
+    """The changes of a view since a migration last copied it."""
 
     def __init__(self, changed: Container) -> None:
         self._changed = changed

@@ -11,7 +11,7 @@ from squallpy.physical.plan import UniqueView
 from squallpy.runtime.auxiliary.maintainer import TouchTracker
 from squallpy.runtime.evaluate.vectors import to_arrow
 from squallpy.runtime.formats.text_columns import cells
-from squallpy.runtime.joiners.joiner import Changes
+from squallpy.runtime.joiners.joiner import ChangeTracker
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
@@ -31,7 +31,7 @@ class KeyCheck:
     """
 
     def __init__(
-        self, unique: UniqueView, columns: tuple[Column, ...], noted: TouchTracker | Changes | None = None
+        self, unique: UniqueView, columns: tuple[Column, ...], noted: TouchTracker | ChangeTracker | None = None
     ) -> None:
         self._unique, self._columns, self._noted = unique, columns, noted
         self._changes: list[tuple[Words, Words]] = []

@@ -25,7 +25,7 @@ from squallpy.runtime.auxiliary.window_rows import WindowMaintainer
 from squallpy.runtime.compiled.functions import CompiledPlan, CompiledRun
 from squallpy.runtime.ingest.upserts import latest_rows
 from squallpy.runtime.joiners.batch_plan import BatchPlan, Copying
-from squallpy.runtime.joiners.joiner import Changes
+from squallpy.runtime.joiners.joiner import ChangeTracker
 from squallpy.runtime.joiners.routing import partitions_of, tickets_of
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
@@ -213,7 +213,7 @@ class StageExecutor:
         if batch:
             pools |= {view: store[batch.pool(view)] for view in on_grid}
         if isinstance(batch, Copying):
-            changes |= {view: Changes(store[PoolName(view, Role.CHANGES)]) for view in on_grid}
+            changes |= {view: ChangeTracker(store[PoolName(view, Role.CHANGES)]) for view in on_grid}
         for step in self._steps:
             if isinstance(step, Derive):
                 with self._trace(f"Δ{step.relation.upper()}"):

@@ -23,7 +23,7 @@ from squallpy.runtime.evaluate.evaluator_table import Function
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vectors import Frame, Vec, full
-from squallpy.runtime.joiners.joiner import Changes
+from squallpy.runtime.joiners.joiner import ChangeTracker
 from squallpy.runtime.kernels import statement_steps
 from squallpy.runtime.kernels.content_hash import hash_columns
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -40,7 +40,7 @@ from squallpy.runtime.triggers.range_lookups import Bounds, Ranges, overlaid
 from squallpy.runtime.triggers.statement_assembly import StepProgram, assemble, computed_ring
 
 CHUNK = 1 << 14  # rows of a delta joined at a time: what a step makes of them is to stay in the cache
-Noted = TouchTracker | Changes | KeyCheck  # who is told what is added to a pool, before it is
+Noted = TouchTracker | ChangeTracker | KeyCheck  # who is told what is added to a pool, before it is
 Keeper = Callable[[Words], Words]  # from the keys of an outcome to the rows that are kept
 PAIRS = 1 << 22  # pairs that a scan or a range makes at a time
 

@@ -27,7 +27,6 @@ from squallpy.logical.frame_conditions import conditions_in_range
 from squallpy.logical.nodes import Node, WindowFunctions
 from squallpy.logical.window_frame import FrameUnit
 
-ONE = Literal(1, BIGINT)
 RELATIVE_RANKS = ("PERCENT_RANK", "CUME_DIST")
 Grouped = Callable[[Expr, exp.Expr], Expr]  # an expression over what GROUP BY makes, and its node for messages
 
