@@ -3,7 +3,6 @@
 A query that is refused by name is passed over, and so is one that the oracle cannot run.
 """
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -11,19 +10,17 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from squallpy.base.errors import SquallError
 from squallpy.optimizer.plan import materialise_outer_joins
 from squallpy.runtime.compiled.functions import CompiledPlan, compile_plan
 from squallpy.runtime.local_executor import Printed
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
 from squallpy.testing.generators import Case, cases
-from squallpy.testing.step_tests import run_steps
+from tests.cases import run_supported
 from tests.marks import long
 
 
@@ -108,16 +105,6 @@ def oracle_random_queries_on_spark(cluster: Any, case: Case, size: int) -> None:
 def run(case: Case, engine: MemoryEngine) -> None:
     """The case after a batch of nothing; where all is deleted in the end, views hold again what they held then."""
     case = replace(case, batches=[[], *case.batches])
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "case.slt"
-        path.write_text(case.text())
-        try:
-            run_steps(path, engine, Path(folder))
-        except SquallError as error:
-            if error.code != UNSUPPORTED:
-                raise
-            reject()
-        except duckdb.Error:
-            reject()
+    run_supported(case.text(), engine, UNSUPPORTED)
     if isinstance(engine, Weighed) and case.is_empty_at_end:
         assert engine.weights[-1] == engine.weights[0]

@@ -1,9 +1,7 @@
 """Random ASOF joins against DuckDB after every batch, with rows that go, late ones, and restarts."""
 
-import tempfile
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -11,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, VolatileEngine
-from squallpy.testing.step_tests import run_steps
+from tests.cases import run_text
 
 STREAMS = "CREATE STREAM r (k INT, t INT, v INT);\nCREATE STREAM s (k INT, t INT, w INT);\n"
 QUERIES = {
@@ -54,7 +52,4 @@ def case(seed: int, query: str, size: int) -> str:
 @settings(max_examples=max(1, settings().max_examples // 8), suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), query=st.sampled_from(sorted(QUERIES)), size=st.sampled_from([1, 3, 7, 1000]))
 def oracle_random_asof(engine: str, seed: int, query: str, size: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "case.slt"
-        path.write_text(case(seed, query, size))
-        run_steps(path, ENGINES[engine](), Path(folder))
+    run_text(case(seed, query, size), ENGINES[engine]())

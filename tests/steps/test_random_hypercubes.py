@@ -1,21 +1,19 @@
 """Random joins of three and four streams on a hypercube of joiners, against DuckDB after every batch."""
 
-import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import duckdb
 import pytest
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import HealthCheck, given, settings
 
-from squallpy.base.errors import SquallError
 from squallpy.testing.engines import KilledEngine, MemoryEngine, PartitionedEngine, SparkEngine
 from squallpy.testing.generators import Case, Change
 from squallpy.testing.step_tests import list_step_tests, run_steps
 from squallpy.testing.theta_join_cases import theta_join_cases
+from tests.cases import run_supported
 from tests.marks import long
 
 ON_CUBE: dict[str, Any] = {"join_operator": "HyperCube"}
@@ -95,14 +93,4 @@ def oracle_random_joins_of_many_on_spark(cluster: Any, case: Case) -> None:
 
 
 def run(case: Case, engine: MemoryEngine) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "case.slt"
-        path.write_text(case.text())
-        try:
-            run_steps(path, engine, Path(folder))
-        except SquallError as error:
-            if error.code not in REFUSED:
-                raise
-            reject()
-        except duckdb.Error:
-            reject()
+    run_supported(case.text(), engine, *REFUSED)

@@ -1,6 +1,5 @@
 """Random band joins whose joiners have ranges of what the band compares, against DuckDB after every batch."""
 
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -8,11 +7,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import duckdb
 import pytest
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import HealthCheck, given, settings
 
-from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Mapping as GridMapping
@@ -24,6 +21,7 @@ from squallpy.testing.band_join_cases import band_join_cases
 from squallpy.testing.engines import KilledEngine, MemoryEngine, MovedEngine, PartitionedEngine, SparkEngine
 from squallpy.testing.generators import Case, Change
 from squallpy.testing.step_tests import list_step_tests, run_steps
+from tests.cases import run_supported
 from tests.marks import long
 
 BY_RANGE: dict[str, Any] = {"join_operator": "Range", "join_epsilon": 0.01}
@@ -147,14 +145,4 @@ def oracle_random_band_joins_on_spark(cluster: Any, case: Case) -> None:
 
 
 def run(case: Case, engine: MemoryEngine) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "case.slt"
-        path.write_text(case.text())
-        try:
-            run_steps(path, engine, Path(folder))
-        except SquallError as error:
-            if error.code not in REFUSED:
-                raise
-            reject()
-        except duckdb.Error:
-            reject()
+    run_supported(case.text(), engine, *REFUSED)

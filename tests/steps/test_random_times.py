@@ -1,10 +1,8 @@
 """Random sessions and rows that come and go with the time of day against DuckDB after every batch, with restarts."""
 
-import tempfile
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
-from squallpy.testing.step_tests import run_steps
+from tests.cases import run_text
 from tests.marks import long
 
 START = datetime(2026, 1, 1)
@@ -94,7 +92,7 @@ CASES = given(
 @settings(max_examples=max(1, settings().max_examples // 4), suppress_health_check=[HealthCheck.too_slow])
 @CASES
 def oracle_random_times(engine: str, seed: int, query: str, size: int) -> None:
-    run(case(seed, query, size), ENGINES[engine]())
+    run_text(case(seed, query, size), ENGINES[engine]())
 
 
 @pytest.mark.spark
@@ -104,11 +102,4 @@ def oracle_random_times(engine: str, seed: int, query: str, size: int) -> None:
 )
 @CASES
 def oracle_random_times_on_spark(cluster: Any, seed: int, query: str, size: int) -> None:
-    run(case(seed, query, max(size, 7)), SparkEngine(cluster, 3))
-
-
-def run(text: str, engine: MemoryEngine) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "case.slt"
-        path.write_text(text)
-        run_steps(path, engine, Path(folder))
+    run_text(case(seed, query, max(size, 7)), SparkEngine(cluster, 3))

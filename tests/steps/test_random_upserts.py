@@ -1,9 +1,7 @@
 """Random upserts and tombstones against DuckDB after every batch, on every executor, with restarts."""
 
-import tempfile
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,7 +17,7 @@ from squallpy.testing.engines import (
     SparkEngine,
     VolatileEngine,
 )
-from squallpy.testing.step_tests import run_steps
+from tests.cases import run_text
 
 STREAMS = """
 CREATE STREAM r (id INT, g VARCHAR, v INT, x DOUBLE, d DECIMAL(8,2), wide DECIMAL(30,2), t DATE, m TIMESTAMP, b BOOLEAN,
@@ -98,7 +96,7 @@ def row(random: Random) -> str:
 @settings(max_examples=settings().max_examples // 4, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), query=st.sampled_from(sorted(QUERIES)))
 def oracle_random_upserts(engine: str, seed: int, query: str) -> None:
-    run(case(seed, query), ENGINES[engine]())
+    run_text(case(seed, query), ENGINES[engine]())
 
 
 @pytest.mark.spark
@@ -108,11 +106,4 @@ def oracle_random_upserts(engine: str, seed: int, query: str) -> None:
 )
 @given(seed=st.integers(0, 2**32), query=st.sampled_from(sorted(QUERIES)))
 def oracle_random_upserts_on_spark(cluster: Any, seed: int, query: str) -> None:
-    run(case(seed, query), SparkEngine(cluster, 3))
-
-
-def run(text: str, engine: MemoryEngine) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "case.slt"
-        path.write_text(text)
-        run_steps(path, engine, Path(folder))
+    run_text(case(seed, query), SparkEngine(cluster, 3))

@@ -1,6 +1,5 @@
 """Windows of all kinds over disordered streams against DuckDB after every batch, and what is left when all has gone."""
 
-import tempfile
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -23,6 +22,7 @@ from squallpy.testing.example_runs import PrintedExample
 from squallpy.testing.generators import Case, Change
 from squallpy.testing.oracle import Oracle
 from squallpy.testing.step_tests import run_steps
+from tests.cases import run_text
 from tests.marks import long
 
 START = datetime(2026, 1, 1)
@@ -99,10 +99,7 @@ def cases(draw: st.DrawFn, passing: bool = False) -> Case:
 
 
 def run(case: Case, engine: MemoryEngine) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "case.slt"
-        path.write_text(case.text())
-        run_steps(path, engine, Path(folder))
+    run_text(case.text(), engine)
 
 
 @pytest.mark.xdist_group("random windows")
