@@ -16,7 +16,7 @@ def index_of(kernel: Kernel | CFunction) -> Path:
 
 @pytest.mark.parametrize("name", ["radix_sort.ascending", "trigger_steps._find"])
 def fault_the_cache_is_deleted_under_a_process(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel_precompilation.load_cached()
+    kernel_precompilation.load_cached([name])
     loaded: list[Kernel | CFunction] = [*KERNELS, *C_FUNCTIONS]
     chosen = next(each for each in loaded if name in each.name)
     chosen.load()

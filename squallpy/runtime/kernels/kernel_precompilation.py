@@ -22,10 +22,10 @@ COMMON = (
 """Kernels that most queries call."""
 
 
-def load_cached() -> None:
-    """Load all kernels that the disk cache has; others are compiled when they are called."""
+def load_cached(only: Sequence[str]) -> None:
+    """Load kernels that the disk cache has; others are loaded or compiled when they are called."""
     for kernel in _every():
-        if isinstance(kernel, Kernel) and kernel.is_cached:
+        if isinstance(kernel, Kernel) and kernel.name.endswith(tuple(only)) and kernel.is_cached:
             kernel.load()
 
 

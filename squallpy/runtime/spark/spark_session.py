@@ -88,10 +88,10 @@ LOCAL_SETTINGS = {
 # leave the cores to Python (0.085 → 0.06 s per batch, the first one a third faster). The same holds for a driver that
 # only plans: its second compiler takes 0.5 s of a core for each of the first batches. A small batch makes 5 MB of
 # objects; the cost of a collection hardly depends on how many there were: with a young generation of 48 MB every eighth
-# batch waits 5 ms, with 160 MB every thirtieth 10, with 320 MB each sixtieth 15. The old generation starts as large,
-# or as the rest of a smaller heap: collecting it takes 80 ms.
+# batch waits 5 ms, with 160 MB every thirtieth 10, with 320 MB each sixtieth 15, and the process is 130 MB larger. The
+# old generation starts with twice as much, or with the rest of a smaller heap: collecting it takes 80 ms.
 _FIRST_COMPILER, _COLLECTOR = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"
-_YOUNG = "-Xmn320m -XX:OldSize=320m -XX:+IgnoreUnrecognizedVMOptions"  # NB: -Xms may not be more than the heap
+_YOUNG = "-Xmn160m -XX:OldSize=320m -XX:+IgnoreUnrecognizedVMOptions"  # NB: -Xms may not be more than the heap
 _SMALL_JVM = f"{_FIRST_COMPILER} {_COLLECTOR}"
 
 

@@ -29,7 +29,7 @@ import pyspark.sql.pandas.types
 import pyspark.worker
 
 import squallpy.runtime.spark.worker_tasks  # noqa: F401
-from squallpy.runtime.kernels.kernel_precompilation import load_cached
+from squallpy.runtime.kernels.kernel_precompilation import COMMON, load_cached
 
 _WHOLE = 1024  # tasks after which a worker may collect all its objects, which takes a tenth of a second
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
@@ -71,9 +71,11 @@ def keep_freed_memory() -> None:
 
 
 def warm_up() -> None:
-    """Load the cached kernels (a worker compiles others when it calls them) and pass one Arrow batch through a
-    stream."""
-    load_cached()
+    """Load the cached kernels that most queries call, and pass one Arrow batch through a stream.
+
+    A worker loads or compiles others when it calls them: all of them would be 90 MB, of which a query calls a part.
+    """
+    load_cached(COMMON)
     batch = pa.record_batch({"target": pa.array([1, 2]), "payload": pa.array([b"", None])})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
