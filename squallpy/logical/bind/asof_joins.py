@@ -41,12 +41,12 @@ def rewrite_asof(ctx: Context, join: exp.Join, left: Scope, bind_right: Callable
     if len(right.sources) != 1 or not right.sources[0].alias:
         raise ctx.refuse(join.this, QUERIES["right side of ASOF join"])
     tests = [*_tests(ctx, join, left, right)]
+    if asked := next((test for test in tests if test.find(exp.Query)), None):
+        raise ctx.refuse(asked, QUERIES["subquery of ASOF join"])
     sides = _Sides.of(ctx, join, left, right)
     own = [test for test in tests if sides.reads_right_alone(test)]
     keys, nearest = list[exp.Expr](), list[tuple[exp.Expr, exp.Expr]]()
     for test in tests:
-        if test.find(exp.Query):
-            raise ctx.refuse(test, QUERIES["subquery of ASOF join"])
         theirs = sides.right_operand(test) if isinstance(test, exp.EQ | exp.GTE | exp.GT | exp.LTE | exp.LT) else None
         if isinstance(test, exp.EQ) and theirs:
             keys.append(theirs)
