@@ -12,7 +12,6 @@ from its time to the next one's, however many rows there are.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
 
 from sqlglot import exp
 
@@ -22,9 +21,6 @@ from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scope import Scope
 
-_MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
-    exp.GTE: exp.LTE, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.LT: exp.GT,
-}  # fmt: skip
 _TAKES = "ASOF JOIN takes equalities and one of >=, >, <= and <, which compares both sides"
 
 
@@ -57,13 +53,13 @@ def rewrite_asof(ctx: Context, join: exp.Join, left: Scope, bind_right: Callable
     if len(nearest) != 1:
         raise ctx.error("SQ2009", f"{_TAKES}, and there are {len(nearest)}", join.args.get("on") or join.this)
     [(match, time)] = nearest
-    is_last = (type(match) if match.expression is time else _MIRRORED[type(match)]) in (exp.GTE, exp.GT)
+    is_last = isinstance(match, exp.GTE | exp.GT) == (match.expression is time)
     distinct = exp.Distinct(on=exp.Tuple(expressions=[each.copy() for each in (*keys, time)]))
     rows = _select(join, exp.Star(), own, distinct)
     extreme = exp.Anonymous(this="MAX" if is_last else "MIN", expressions=[time.copy()])
     found = _select(join, extreme, tests)
     conditions = [test for test in tests if test is not match and test not in own]
-    on = _conjunction([*conditions, exp.EQ(this=time.copy(), expression=exp.Subquery(this=found))])
+    on = exp.and_(*conditions, exp.EQ(this=time.copy(), expression=exp.Subquery(this=found)))
     alias = exp.TableAlias(this=exp.to_identifier(right.sources[0].alias, quoted=True))
     rewritten = exp.Join(this=exp.Subquery(this=rows, alias=alias), on=on, side=join.side, kind=join.kind)
     rewritten.parent = join.parent
@@ -142,12 +138,7 @@ def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
         yield bare
 
 
-def _conjunction(tests: Sequence[exp.Expr]) -> exp.Expr:
-    copies = [test.copy() for test in tests]
-    return reduce(lambda a, b: exp.And(this=a, expression=b), copies)
-
-
 def _select(join: exp.Join, item: exp.Expr, tests: Sequence[exp.Expr], distinct: exp.Expr | None = None) -> exp.Select:
     """Select from the right side of a join."""
-    where = exp.Where(this=_conjunction(tests)) if tests else None
+    where = exp.Where(this=exp.and_(*tests)) if tests else None
     return exp.Select(expressions=[item], from_=exp.From(this=join.this.copy()), where=where, distinct=distinct)

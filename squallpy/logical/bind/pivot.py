@@ -88,7 +88,7 @@ def cases(ctx: Context, fields: list[exp.In]) -> Iterator[Case]:
                 raise ctx.error("SQ2005", f"a row of {len(tested)} values with one of {len(parts)}", bare)
             names.append(value.alias or "_".join(name_of_value(ctx, part) for part in parts))
             tests += [test(column, part) for column, part in zip(tested, parts, strict=True)]
-        yield Case("_".join(names), reduce(lambda a, b: exp.And(this=a, expression=b), tests))
+        yield Case("_".join(names), exp.and_(*tests, copy=False))
 
 
 def test(column: exp.Expr, value: exp.Expr) -> exp.Expr:
