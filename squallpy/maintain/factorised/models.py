@@ -18,6 +18,7 @@ from squallpy.maintain.factorised import view_tree
 from squallpy.maintain.factorised.cardinalities import Cardinalities
 from squallpy.maintain.factorised.delta_path import FactorisedView, Root
 from squallpy.maintain.factorised.derive_order import derive_order
+from squallpy.maintain.factorised.doubles_in_rows import store_doubles
 from squallpy.maintain.factorised.join_graph import JoinGraph
 from squallpy.maintain.factorised.leaf_sources import Source, sources_of
 from squallpy.maintain.factorised.order_text import read_order
@@ -36,8 +37,8 @@ class ModelTree:
 
     sources: tuple[Source, ...]
     graph: JoinGraph
-    order: VariableOrder
     root: view_tree.ViewNode
+    order: VariableOrder
     degree: int
 
     @property
@@ -60,7 +61,9 @@ def model_tree(aux: AuxiliaryRelation) -> ModelTree:
         root = stop_push_down(build_view_tree(graph, order), _cardinalities(aux.kind, sources, graph), degree)
     except SquallError as error:
         raise (error.at(declared.span) if declared else error) from None
-    return ModelTree(sources, graph, order, root, degree)
+    if not aux.kind.pair:  # NB: whose features are keys
+        sources, graph, root = store_doubles(sources, graph, root)
+    return ModelTree(sources, graph, root, order, degree)
 
 
 def _cardinalities(kind: ModelRows, sources: Sequence[Source], graph: JoinGraph) -> Cardinalities | None:

@@ -20,7 +20,6 @@ from math import inf
 
 from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor
-from squallpy.base.types import Kind
 from squallpy.maintain.factorised.cardinalities import Cardinalities, Records
 from squallpy.maintain.factorised.view_tree import ViewNode
 
@@ -73,8 +72,8 @@ class _PushDown:
 
     def _keeps_rows(self, view: ViewNode) -> bool:
         leaf, known = view.leaf, self.cardinalities
-        if not (leaf and view.lifts) or any(v.type.kind is Kind.BIGINT for v in view.lifts):
-            return False  # NB: one BIGINT cannot be a key
+        if not (leaf and view.lifts):
+            return False
         if view.is_materialised and leaf.primary_key and {*leaf.primary_key} <= {*view.keys}:
             return True
         if not (known and leaf is known.largest):
