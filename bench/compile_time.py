@@ -78,6 +78,20 @@ QUERIES: dict[str, tuple[int, Callable[[int], str]]] = {
             + listed(lambda i: f"FULL JOIN e{i} ON e{i - 1}.k + 1 = e{i}.k + 1", n, " ")
         ),
     ),
+    "FULL JOINs on one expression": (
+        49,
+        lambda n: (
+            listed(lambda i: f"CREATE STREAM e{i} (k INT, x{i} INT) USING csv OPTIONS (path 'r.csv');\n", n + 1, "")
+            + f"SELECT {listed(lambda i: f'x{i}', n + 1)} FROM e1 "
+            + listed(
+                lambda i: (
+                    f"FULL JOIN e{i + 1} ON COALESCE(NULL, {listed(lambda j: f'e{j}.k', i)}) + 1 = e{i + 1}.k + 1"
+                ),
+                n,
+                " ",
+            )
+        ),
+    ),
     "FULL JOINs on different keys": (49, by_own_keys("FULL")),
     "LEFT JOINs with all their columns": (49, joined("LEFT")),
     "JOINs with all their columns": (49, joined("")),

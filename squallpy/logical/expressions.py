@@ -255,10 +255,8 @@ class Rewriter:
     """A bottom-up rewriting by one rule, which sees each part once, however many expressions share it."""
 
     def __init__(self, rule: Callable[[Expr], Expr | None]) -> None:
-        self._rule, self._memo = (
-            rule,
-            dict[int, tuple[Expr, Expr]](),
-        )  # by id; keeps the objects alive, so that no other gets their id
+        self._rule = rule
+        self._memo = dict[int, tuple[Expr, Expr]]()  # by id; keeps the objects alive, so that no other gets their id
 
     def __call__(self, expr: Expr) -> Expr:
         """Rewrite an expression; itself if nothing changes."""
@@ -267,7 +265,6 @@ class Rewriter:
             node = rebuild(expr, tuple([self(child) for child in below])) if below else expr
             changed = self._rule(node)
             known = self._memo[id(expr)] = expr, node if changed is None else changed
-            self._memo[id(known[1])] = known[1], known[1]
         return known[1]
 
 

@@ -12,6 +12,7 @@ from squallpy.logical.expressions import (
     Cast,
     Expr,
     Literal,
+    children,
     conjunction,
     conjuncts,
     disjunction,
@@ -122,15 +123,19 @@ def fold_null(expr: Expr) -> Expr | None:
             return TRUE
         case Call("in", (arg, *_)) if _is_null(arg):
             return Literal(None, BOOLEAN)
-        case Call("and" | "or" | "in"):
-            return None
-        case Call(name, args, type) if OPERATIONS[name].nulls not in ("never", "all") and any(map(_is_null, args)):
-            return Literal(None, type)
-        case Cast(arg, type) if _is_null(arg):
-            return Literal(None, type)
         case Case():
             return fold_case(expr) or fold_coalesce(expr)
+        case Call() | Cast() if any(map(_is_null, children(expr))) and is_strict(expr):
+            return Literal(None, expr.type)
     return None
+
+
+def is_strict(expr: Expr) -> bool:
+    """True if an expression is an operator whose result is NULL wherever an operand is."""
+    match expr:
+        case Call(name):
+            return name not in ("and", "or", "in") and OPERATIONS[name].nulls not in ("never", "all")
+    return isinstance(expr, Cast)
 
 
 def _is_null(expr: Expr) -> bool:

@@ -9,6 +9,7 @@ depend on the operator's position, and a shared operator is numbered once.
 from collections.abc import Hashable, Mapping
 from dataclasses import fields
 
+from squallpy.base.types import Type
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.expressions import Call, Case, Cast, Column
 from squallpy.logical.nodes import Node, Scan
@@ -42,6 +43,8 @@ class PlanInterner:
                 return self.number(part)
             case Column(id, _, held, nullable):
                 return "column", positions[id], held, nullable
+            case Type():
+                return part
             case tuple():
                 return tuple(self._key_of_part(each, positions) for each in part)
             case Agg() | Call() | Cast() | Case():

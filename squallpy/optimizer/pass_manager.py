@@ -11,7 +11,7 @@ from squallpy.base.records import dataclass
 from squallpy.logical.apply import Apply
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.constant_folding import Evaluate
-from squallpy.logical.expressions import Compound, Expr, columns, transform
+from squallpy.logical.expressions import Compound, Expr, Rewriter, columns
 from squallpy.logical.nodes import (
     Aggregate,
     ConditionalJoin,
@@ -213,8 +213,10 @@ class _Compounds:
 
 
 def _over_expressions(rule: ExprRule, compounds: _Compounds) -> Callable[[Node], Node]:
+    rewrite = Rewriter(rule)
+
     def change(node: Node) -> Node:
-        new = {place: after for place, expr in compounds.of(node) if (after := transform(expr, rule)) is not expr}
+        new = {place: after for place, expr in compounds.of(node) if (after := rewrite(expr)) is not expr}
         if not new:
             return node
         return with_expressions(node, tuple(new.get(place, expr) for place, expr in enumerate(expressions(node))))

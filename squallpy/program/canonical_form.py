@@ -13,7 +13,7 @@ Source: McKay, Piperno, "Practical graph isomorphism, II", 2014.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Generic, TypeVar
 
 from squallpy.base.records import dataclass
@@ -24,6 +24,7 @@ from squallpy.program.components import Component, prune
 V = TypeVar("V", Column, int)
 K = TypeVar("K", bound=Hashable)
 Colours = dict[int, int]  # by the numbers of variables
+_Mark = tuple[int, tuple[str, tuple[int, ...]]]  # a position in a shape, and the shape with colours for variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +112,13 @@ class _Search:
     """The search for colours that distinguish all variables, and give equal units one text."""
 
     def __init__(self, shapes: tuple[_Shape[int], ...]) -> None:
-        self._shapes, self._places = shapes, defaultdict[int, list[tuple[int, _Shape[int]]]](list)
+        self._shapes, self._places = shapes, defaultdict[int, list[tuple[int, int]]](list)
+        """By variable, its positions in shapes, with the numbers of these."""
         self._having = defaultdict[int, set[int]](set)
         """By variable, the numbers of the shapes that have it."""
         for number, shape in enumerate(shapes):
             for place, v in enumerate(shape.variables):
-                self._places[v].append((place, shape))
+                self._places[v].append((place, number))
                 self._having[v].add(number)
 
     def settle(self, some: Collection[int], colours: Colours) -> Colours:
@@ -189,7 +191,8 @@ class _Search:
         found, own = dict(colours), set(some)
         members = _by_key((colours[v], v) for v in some)
         while changed:
-            near = {v for u in changed for _, shape in self._places[u] for v in shape.variables if v in own}
+            numbers = set[int]().union(*(self._having[u] for u in changed))
+            near = {v for number in numbers for v in self._shapes[number].variables if v in own}
             divided = list[tuple[int, list[list[int]]]]()
             for colour in {found[v] for v in near}:
                 if len(members[colour]) == 1:
@@ -197,7 +200,7 @@ class _Search:
                 # NB: of variables that have nothing changed beside them, all have the mark of one
                 same = [v for v in members[colour] if v not in near]
                 compared = [v for v in members[colour] if v in near] + same[:1]
-                marks = _by_key((self._mark(v, found), v) for v in compared)
+                marks = self._by_mark(compared, found)
                 parts = [marks[mark] for mark in sorted(marks)]
                 divided.append((colour, [part + same[1:] if same and same[0] in part else part for part in parts]))
             changed = set()
@@ -209,9 +212,10 @@ class _Search:
                     colour += len(part)
         return found
 
-    def _mark(self, v: int, colours: Colours) -> tuple[tuple[int, tuple[str, tuple[int, ...]]], ...]:
-        """Describe where a variable stands, beside which colours."""
-        return tuple(sorted((place, _colour(shape, colours)) for place, shape in self._places[v]))
+    def _by_mark(self, some: Iterable[int], colours: Colours) -> dict[tuple[_Mark, ...], list[int]]:
+        """Group variables by their positions, beside which colours."""
+        coloured = cache(lambda number: _colour(self._shapes[number], colours))
+        return _by_key((tuple(sorted((place, coloured(n)) for place, n in self._places[v])), v) for v in some)
 
 
 def _by_key(items: Iterable[tuple[K, int]]) -> dict[K, list[int]]:

@@ -21,10 +21,11 @@ def row_searches(program: Program, keys: Keys) -> dict[str, RowSearch]:
     auxiliary = {aux.relation: aux for aux in program.auxiliary}
     found = {}
     for view in (v for v in program.views if len(v.terms) == 1):
+        places = {v: i for i, v in enumerate(view.keys)}
         for atom in (a for a in view.atoms if a.relation in auxiliary):
             aux = auxiliary[atom.relation]
             items = dict(aux.output.items)
-            at = {items[title]: view.keys.index(v) for title, v in atom.fields if v in view.keys}
+            at = {items[title]: places[v] for title, v in atom.fields if v in places}
             search = aux.kind.search(at) if {*items.values()} <= {*at, *aux.kind.unsearched} else None
             if search and finds_one(view, [view.keys[i] for i in at.values()], keys):
                 found[view.name] = search

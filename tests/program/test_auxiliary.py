@@ -77,7 +77,7 @@ def test_key_index_cost_and_placement(
     aux = relation(kind, query)
     keys, output = aux.materialised.variables, aux.output.with_lanes(aux.materialised.picks)
     assert (aux.unique_key, aux.kind.index(keys, output), aux.kind.cost(keys, output)) == (key, index, cost)
-    assert [i for i in range(len(keys)) if aux.keeps_groups_whole(i)] == whole
+    assert sorted(aux.keys_of_whole_groups) == whole
 
 
 def test_what_has_no_groups_is_indivisible() -> None:

@@ -1,5 +1,7 @@
 """The columns that a query block can name."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
@@ -25,13 +27,20 @@ class Source:
     alias: str
     columns: tuple[Column, ...]
     schema: str = ""
+    _by_name: dict[str, list[Column]] = field(init=False, repr=False, compare=False)  # in lower case
+
+    def __post_init__(self) -> None:
+        named = defaultdict[str, list[Column]](list)
+        for column in self.columns:
+            named[column.name.lower()].append(column)
+        object.__setattr__(self, "_by_name", dict(named))
 
     @property
     def name(self) -> str:
         return qualify_name(self.schema, self.alias)
 
-    def find_columns(self, name: str) -> list[Column]:
-        return [c for c in self.columns if c.name.lower() == name.lower()]
+    def find_columns(self, name: str) -> Sequence[Column]:
+        return self._by_name.get(name.lower(), ())
 
 
 @dataclass(slots=True)
@@ -128,7 +137,7 @@ class Scope:
         """Find the column of this very block that a reference means."""
         ctx.refuse_other_args(node, "this", "table", "db")
         name, table = node.name, node.args.get("table")
-        if table and len(bound := self.find(f"{table.name}.{name}")) == 1:  # of a window: see `buckets.py`
+        if table and len(bound := self.find(f"{table.name}.{name}")) == 1:  # of a window: see `time_buckets.py`
             return bound[0]
         source = self.source(ctx, node)
         found = source.find_columns(name) if source else self.find(name)

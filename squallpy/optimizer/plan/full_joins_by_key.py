@@ -5,6 +5,10 @@
 
 One after the other, each join would have to find the rows of all joins before it that have no match. The key of these
 rows, COALESCE(a.k, b.k), is a column of K: a BIGINT, if some inputs have INTs and others BIGINTs.
+
+A key that is computed, a.k + 1, becomes a column of its input. In the rows joined it is COALESCE(a.k + 1, b.k + 1) or
+COALESCE(a.k, b.k) + 1, which are equal: rows that match have one value of it, and rows without a match only NULLs of
+other inputs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,27 +16,32 @@ from dataclasses import replace
 from itertools import islice
 
 from squallpy.base.records import dataclass
-from squallpy.base.types import Type, unify
+from squallpy.base.types import Kind, Type, unify
 from squallpy.logical.coercion import coerce_exactly
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.expression_builders import call, coalesce
 from squallpy.logical.expressions import (
     TRUE,
     Call,
+    Cast,
     Column,
     Expr,
     Literal,
+    as_nullable,
+    children,
     columns,
     conjunction,
     conjuncts,
     disjunction,
     is_null,
     not_null,
+    rebuild,
     substitute,
+    transform,
     uncast,
 )
 from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, LeftJoin, Node, Project, Union
-from squallpy.logical.null_folding import coalesce_arguments, fold_nulls
+from squallpy.logical.null_folding import coalesce_arguments, fold_nulls, is_strict
 from squallpy.optimizer.pass_manager import top_down
 
 FEWEST = 3  # inputs; two are joined by fewer statements as they are
@@ -46,11 +55,13 @@ class _Chain:
     Args:
         keys: The columns of each input that are its key.
         operands: The columns of inputs whose COALESCE a column of the joins is, by its id.
+        computed: The columns of keys that are computed, by the expression over their input's columns.
     """
 
     inputs: tuple[Node, ...]
     keys: tuple[Columns, ...]
     operands: Mapping[int, Columns]
+    computed: Mapping[Expr, Column]
 
     @property
     def inputs_with_keys(self) -> list[tuple[Node, Columns]]:
@@ -71,9 +82,37 @@ class _Chain:
                 return self.operands.get(id)
             case Literal(None):
                 return ()
-        parts = [self.resolve(arg) for arg in coalesce_arguments(expr) or ()]
-        found = {c.id: c for part in parts for c in part or ()}
-        return None if None in parts or not parts else tuple(found.values())
+        if (args := coalesce_arguments(expr)) is None:
+            return self._resolve_computed(expr)
+        parts = [self.resolve(arg) for arg in args]
+        return None if None in parts else tuple({c.id: c for part in parts for c in part or ()}.values())
+
+    def _resolve_computed(self, expr: Expr) -> Columns | None:
+        """List the columns of one computed key, of different inputs, whose COALESCE an expression is."""
+        terms = self._distribute(expr) or ()
+        found = {c.id: c for c in map(self.computed.get, map(_as_nullable, terms)) if c is not None}
+        is_one_key = any(found.keys() <= {*_ids(every)} for every in self.equal_columns)
+        return tuple(found.values()) if found and len(found) == len(terms) and is_one_key else None
+
+    def _distribute(self, expr: Expr) -> tuple[Expr, ...] | None:
+        """Distribute operators over COALESCE, in terms of the inputs' columns; None if one may have a value of NULLs.
+
+        COALESCE(a.k, b.k) + 1  →  a.k + 1, b.k + 1
+        """
+        if isinstance(expr, Column):
+            return tuple(coerce_exactly(c, expr.type) for c in self.operands.get(expr.id, ())) or None
+        if args := coalesce_arguments(expr):
+            parts = [self._distribute(arg) for arg in args]
+            return None if None in parts else tuple(term for part in parts for term in part or ())
+        operands = children(expr) if is_strict(expr) else ()
+        terms: dict[Expr, tuple[Expr, ...] | None] = {
+            e: self._distribute(e) for e in operands if not isinstance(e, Literal)
+        }
+        counts = {len(of_operand or ()) for of_operand in terms.values()}
+        if len(counts) != 1:
+            return None
+        each = [terms.get(e) or (e,) * max(counts) for e in operands]
+        return tuple(rebuild(expr, by_input) for by_input in zip(*each, strict=True)) or None
 
 
 def full_joins_by_key(plan: Node, allocator: ColumnAllocator) -> Node:
@@ -148,11 +187,16 @@ class _FullJoins:
         if not (isinstance(joined, LeftJoin) and isinstance(lost, AntiJoin) and joined.on == lost.on):
             return None
         pairs = _equated(joined) if joined.left is lost.right and joined.right is lost.left else []
+        if not pairs:
+            return None
         left = self._side(joined.left, [ours for ours, _ in pairs])
         right = self._side(joined.right, [theirs for _, theirs in pairs])
-        if not pairs or left is None or right is None:
-            return None
-        both = _Chain((*left.inputs, *right.inputs), (*left.keys, *right.keys), {**left.operands, **right.operands})
+        both = _Chain(
+            (*left.inputs, *right.inputs),
+            (*left.keys, *right.keys),
+            {**left.operands, **right.operands},
+            {**left.computed, **right.computed},
+        )
         if not all(_are_alike([c.type for c in every]) for every in both.equal_columns):
             return None
         found = [
@@ -162,16 +206,23 @@ class _FullJoins:
         union = replace(both, operands=_by_id(node.columns, found))
         return replace(both, operands=_by_id(plan.output, map(union.resolve, exprs)))
 
-    def _side(self, node: Node, key: Sequence[Expr]) -> _Chain | None:
+    def _side(self, node: Node, key: Sequence[Expr]) -> _Chain:
         """Find the inputs of a side: those of its FULL JOINs if they have this key, else itself."""
         if chain := self._chain(node):
-            known = [_ids(every) for every in chain.equal_columns]
-            named = [_ids(chain.resolve(e) or ()) for e in key]
-            if sorted(named) == sorted(known):
+            known = [frozenset(_ids(every)) for every in chain.equal_columns]
+            named = [frozenset(_ids(chain.resolve(e) or ())) for e in key]
+            if len(named) == len(known) and {*named} == {*known}:
                 places = [known.index(ids) for ids in named]
                 return replace(chain, keys=tuple(tuple(own[i] for i in places) for own in chain.keys))
-        own = tuple(c for c in map(uncast, key) if isinstance(c, Column))
-        return _Chain((node,), (own,), {c.id: (c,) for c in node.output}) if len(own) == len(key) else None
+        own: dict[Expr, Column] = {c: c for c in map(uncast, key) if isinstance(c, Column)}
+        made = {
+            e: self._allocator.column("key", e.type, e.nullable) for e in dict.fromkeys(key) if uncast(e) not in own
+        }
+        child = Project(node, (*((c, c) for c in node.output), *((c, e) for e, c in made.items()))) if made else node
+        columns = tuple({**own, **made}[uncast(e)] for e in key)
+        return _Chain(
+            (child,), (columns,), {c.id: (c,) for c in node.output}, {_as_nullable(e): c for e, c in made.items()}
+        )
 
 
 def _are_alike(types: Sequence[Type]) -> bool:
@@ -184,6 +235,18 @@ def _widest(types: Iterable[Type]) -> Type:
     found = unify([*types])
     assert found is not None
     return found
+
+
+def _as_nullable(expr: Expr) -> Expr:
+    """Rewrite an expression as if all columns may be NULL, without a cast of an integer that changes no value."""
+
+    def relaxed(e: Expr) -> Expr | None:
+        return as_nullable(e) if isinstance(e, Column) else replace(e, nullable=True) if isinstance(e, Call) else None
+
+    match expr:
+        case Cast(arg, type) if arg.type.is_integer and type.kind is Kind.BIGINT:
+            return _as_nullable(arg)
+    return transform(expr, relaxed)
 
 
 def _ids(some: Iterable[Column]) -> tuple[int, ...]:

@@ -25,7 +25,8 @@ def unfold_denormalised_views(program: Program, columns: ColumnAllocator) -> Pro
     """Replace denormalised views by the joins that they are, and drop the views that nothing reads then."""
     keys = {relation.name: relation.primary_key for relation in program.relations}
     tables = [view for view in program.stored if _is_of_one_relation(view)]
-    found = (_unfold(view, keys, tables) for view in program.stored if view.name not in program.required)
+    required = program.required
+    found = (_unfold(view, keys, tables) for view in program.stored if view.name not in required)
     joins = {join.view.name: join for join in found if join}
     for trigger in program.triggers:
         for statement in trigger.statements:

@@ -3,12 +3,11 @@
 pinned_placements(program, [("M_S", "b")])   →   {"M_S": (0,)}
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.physical.distribute.distributed_program import Placement
 from squallpy.physical.distribute.location_tags import EVERYWHERE
-from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.trigger_program import Program
 from squallpy.program.variable_names import Names
 from squallpy.program.views import View
@@ -55,13 +54,8 @@ def split_groups(program: Program, view: View, positions: Sequence[int]) -> tupl
     """Tell why a view cannot be spread by some of its keys, and what it can be; None if it can."""
     names = Names(view.keys)
     for aux in (aux for aux in program.auxiliary if aux.materialised.name == view.name):
-        if aux.is_indivisible or not all(aux.keeps_groups_whole(i) for i in positions):
-            allowed = [names(view.keys[i]) for i in _allowed_keys(aux, view)]
+        if aux.is_indivisible or not aux.keys_of_whole_groups.issuperset(positions):
+            allowed = [names(view.keys[i]) for i in sorted(aux.keys_of_whole_groups) if not aux.is_indivisible]
             hint = f"spread it by {' or '.join(allowed)}" if allowed else "everywhere is all that it can be"
             return f"the groups of {aux.relation.name.upper()} would be split", hint
     return None
-
-
-def _allowed_keys(aux: AuxiliaryRelation, view: View) -> Iterator[int]:
-    if not aux.is_indivisible:
-        yield from (i for i in range(len(view.keys)) if aux.keeps_groups_whole(i))

@@ -178,7 +178,7 @@ def _options(view: View, program: Program, joined: Collection[tuple[str, str]], 
     """
     auxiliary = [aux for aux in program.auxiliary if aux.materialised.name == view.name]
     if not any(aux.is_indivisible for aux in auxiliary):
-        whole = [i for i in range(len(view.keys)) if all(aux.keeps_groups_whole(i) for aux in auxiliary)]
+        whole = sorted({*range(len(view.keys))}.intersection(*(aux.keys_of_whole_groups for aux in auxiliary)))
         known = {v for atom in view.atoms for f, v in atom.fields if (atom.relation.name, f) in joined}
         equated = [i for i in whole if view.keys[i] in known]
         if not equated and len(whole) > 1:

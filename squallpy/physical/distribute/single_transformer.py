@@ -334,7 +334,7 @@ def _origin(expression: Expression) -> Location:
     return expression.at
 
 
-Written = dict[tuple[int | None, ...], tuple[str, ...]]
+Written = dict[tuple[int | None, ...], tuple[Factor, ...]]
 
 
 def _canonical(statement: Statement, written: Written) -> object:
@@ -345,15 +345,15 @@ def _canonical(statement: Statement, written: Written) -> object:
     for f in statement.filters:
         if isinstance(f, Assign):
             names.setdefault(f.variable.id, Column(len(names), "", f.variable.type, f.variable.nullable))
-    rows = [
-        (ref.row.relation, ref.row.is_before, [t for t, _ in ref.row.fields]) if ref.row else ()
+    rows = tuple(
+        (ref.row.relation, ref.row.is_before, *(title for title, _ in ref.row.fields)) if ref.row else ()
         for ref in statement.refs
-    ]
+    )
     refs = tuple((ref.name, tuple(names[v.id] for v in ref.bound_variables), ref.picks) for ref in statement.refs)
-    lanes = repr([None if lane is None else [substitute(f, names) for f in lane] for lane in statement.lanes])
+    lanes = tuple(None if lane is None else tuple(substitute(f, names) for f in lane) for lane in statement.lanes)
     keys = tuple(names[v.id] for v in statement.keys)
     # NB: identified by id, as the program outlives this cache
     filters = (*map(id, statement.filters), None, *names)
     if filters not in written:
-        written[filters] = tuple(repr(rename_factor(f, names)) for f in statement.filters)
-    return refs, repr(rows), keys, written[filters], lanes
+        written[filters] = tuple(rename_factor(f, names) for f in statement.filters)
+    return refs, rows, keys, written[filters], lanes

@@ -5,6 +5,7 @@ from itertools import count
 
 from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
+from squallpy.logical.expressions import Column
 from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
 from squallpy.program.auxiliary.divided_rows import DividedRows
 from squallpy.program.auxiliary.fixpoint import Fixpoint
@@ -81,10 +82,11 @@ class AuxiliaryRelation:
         """The ways in which partitions with copies of its view may divide its rows, the best one first."""
         return tuple(self.kind.divisions(self.materialised.variables, self.output))
 
-    def keeps_groups_whole(self, position: int) -> bool:
-        """True if each partition has whole groups where its source view is spread by the key at `position`."""
-        key = self.materialised.variables[position]
-        return key not in self.kind.along and any(expr == key for _, expr in self.output.items)
+    @property
+    def keys_of_whole_groups(self) -> frozenset[int]:
+        """The positions of the source view's keys by which it can be spread so that each partition has whole groups."""
+        of_groups = {expr for _, expr in self.output.items if isinstance(expr, Column)} - {*self.kind.along}
+        return frozenset(i for i, key in enumerate(self.materialised.variables) if key in of_groups)
 
     @property
     def text(self) -> str:
