@@ -27,7 +27,10 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Cardinalities:
-    """Estimates for a join, by the rows of each leaf, of which each has some."""
+    """Estimates for a join, by the rows of each leaf, of which each has some.
+
+    Rows of a leaf with deletes are changes, which may all be of one key.
+    """
 
     graph: JoinGraph
     rows: Mapping[str, int]
@@ -46,17 +49,23 @@ class Cardinalities:
         """Count the rows of leaves that are joined without a condition."""
         return float(prod(self.rows[leaf.name] for leaf in leaves))
 
-    def values(self, variable: Column) -> float:
-        """Bound the distinct values of a variable."""
-        return min(self.rows[leaf.name] for leaf in self.graph.leaves if variable in leaf.variables)
+    def values(self, variable: Column, *, is_least: bool = False) -> float:
+        """Bound the distinct values of a variable, or those that it has at least."""
+        having = [leaf for leaf in self.graph.leaves if variable in leaf.variables]
+        if is_least and any(leaf.has_deletes and leaf is not self.largest for leaf in having):
+            return 1
+        return min(self.rows[leaf.name] for leaf in having)
 
-    def keys(self, variables: Collection[Column], rows: float, leaves: Collection[Leaf]) -> float:
+    def keys(
+        self, variables: Collection[Column], rows: float, leaves: Collection[Leaf], *, is_least: bool = False
+    ) -> float:
         """Estimate how many distinct values of some variables so many rows have.
 
         Args:
             leaves: Those that the rows are of. Another one bounds the combinations of the variables that it has.
+            is_least: Of leaves whose rows are changes all may be of one key.
         """
-        most = prod(self.values(v) for v in variables)
+        most = prod(self.values(v, is_least=is_least) for v in variables)
         for leaf in self.graph.leaves:
             if leaf not in leaves:
                 others = (self.values(v) for v in variables if v not in leaf.variables)
@@ -68,7 +77,7 @@ class Cardinalities:
     def matches(self, leaf: Leaf) -> float:
         """Estimate how many rows of a leaf match a row of the others."""
         shared = [v for v in leaf.variables if sum(v in other.variables for other in self.graph.leaves) > 1]
-        return self.rows[leaf.name] / self.keys(shared, self.rows[leaf.name], (leaf,))
+        return self.rows[leaf.name] / self.keys(shared, self.rows[leaf.name], (leaf,), is_least=True)
 
     def joined(self, inputs: Iterable[Records]) -> float:
         """Estimate the rows of a join: those of the largest input, each with the records that it finds in others."""

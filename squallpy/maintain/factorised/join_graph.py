@@ -14,7 +14,7 @@ class Leaf:
     """An occurrence of a relation in FROM; columns that are equal in all results are one variable.
 
     `columns` are its own names of the variables, where they differ; `unread` are columns that the query does not read;
-    `primary_key` is empty if none is declared, or not all of it is read.
+    `primary_key` is empty if none is declared, or not all of it is read. `has_deletes` if its rows may go.
     """
 
     name: str
@@ -23,6 +23,7 @@ class Leaf:
     primary_key: tuple[Column, ...] = ()
     columns: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    has_deletes: bool = False
 
     def __post_init__(self) -> None:
         assert len(set(self.variables)) == len(self.variables), self.name

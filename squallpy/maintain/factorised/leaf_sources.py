@@ -62,7 +62,8 @@ def sources_of(view: View, aliases: tuple[str, ...]) -> tuple[tuple[Source, ...]
         fields = [f.name for f in atom.relation.fields]
         columns |= zip(computed, distinct_names([*fields, *(v.name for v in computed)])[len(fields) :], strict=True)
         names = tuple(columns[v] for v in leaf_variables)
-        leaf = Leaf(name, leaf_variables, atom.relation.stream, _primary_key(atom), names, unread)
+        key, has_deletes = _primary_key(atom), atom.relation.has_deletes
+        leaf = Leaf(name, leaf_variables, atom.relation.stream, key, names, unread, has_deletes)
         sources.append(Source(leaf, atom, tuple(own)))
     assert len(taken) == len(rest), "a predicate of several relations is refused where the query is bound"
     return tuple(sources), JoinGraph(tuple(source.leaf for source in sources), features, view.keys)

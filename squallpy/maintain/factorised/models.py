@@ -67,14 +67,10 @@ def model_tree(aux: AuxiliaryRelation) -> ModelTree:
 
 
 def _cardinalities(kind: ModelRows, sources: Sequence[Source], graph: JoinGraph) -> Cardinalities | None:
-    """Estimate the views of a model's join, if the rows of its relations are known, and stay in all but the largest."""
+    """Estimate the views of a model's join, if the rows of its relations are known."""
     sizes = dict(kind.sizes)
     rows = {source.leaf.name: sizes.get(source.atom.relation.name, 0) for source in sources}
-    if not all(rows.values()):
-        return None
-    found = Cardinalities(graph, rows)
-    has_deletes = any(s.atom.relation.has_deletes for s in sources if s.leaf is not found.largest)
-    return None if has_deletes else found
+    return Cardinalities(graph, rows) if all(rows.values()) else None
 
 
 def maintain_model(aux: AuxiliaryRelation, free_names: FreeNames) -> tuple[AuxiliaryRelation, FactorisedView]:

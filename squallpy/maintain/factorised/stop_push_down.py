@@ -6,7 +6,11 @@ fact(k, j, x) that hardly has a (k, j) twice   →   rows k, j, x; the view of f
 Payloads of g keys with n variables take g(1 + n + n(n + 1)/2 + f) words where f are free, and r rows r(n + f), fewer if
 r = g. With several rows a key it may be fewer, too, but then each change meets all of them, and the join is built:
 Housing 4 takes 4 times as long. So without a PRIMARY KEY that says that a key has one row, only the largest relation of
-a join keeps rows, and only if the others are not deleted from: each of its rows then meets what matches it once.
+a join keeps rows.
+
+A change of another relation meets all that is joined in a view, not its fewer keys, if the view is virtual. That is no
+more work where each row of the join meets few changes of others: however many rows there are, if others have one row
+for each, which is never changed; and with deletes in others, if the view would have nearly as many keys as rows.
 
 Of a join that nothing reads, as all beside it is static, only changes are computed, on the way to the root. It is
 virtual if the root has no keys: a kernel adds up the products of all rows there, in less time than these take in two
@@ -21,6 +25,7 @@ from math import inf
 from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor
 from squallpy.maintain.factorised.cardinalities import Cardinalities, Records
+from squallpy.maintain.factorised.join_graph import Leaf
 from squallpy.maintain.factorised.view_tree import ViewNode
 
 MOST_ROWS = 2
@@ -40,7 +45,7 @@ def stop_push_down(root: ViewNode, cardinalities: Cardinalities | None = None, d
     Args:
         cardinalities: Estimates, if the rows of all relations are known; else only primary keys tell.
     """
-    push = _PushDown(cardinalities, degree, not root.keys)
+    push = _PushDown(root.leaves, cardinalities, degree, not root.keys)
     children = (push.stop(child)[0] if isinstance(child, ViewNode) else child for child in root.children)
     return _with_stored_children(replace(root, children=tuple(children)))
 
@@ -50,9 +55,11 @@ class _PushDown:
     """The choice of what views keep, from the leaves upwards.
 
     Args:
+        leaves: All relations of the join.
         adds_up: The root has no keys.
     """
 
+    leaves: tuple[Leaf, ...]
     cardinalities: Cardinalities | None
     degree: int
     adds_up: bool
@@ -78,7 +85,8 @@ class _PushDown:
             return True
         if not (known and leaf is known.largest):
             return False
-        rows, keys = known.rows_of((leaf,)), known.keys(view.keys, known.rows_of((leaf,)), (leaf,))
+        rows = known.rows_of((leaf,))
+        keys = known.keys(view.keys, rows, (leaf,), is_least=True)
         words = rows * self._words(replace(view, keeps_rows=True))
         return rows <= MOST_ROWS * keys and words < keys * self._words(view)
 
@@ -89,11 +97,20 @@ class _PushDown:
             return False
         if self.adds_up and not view.is_materialised:
             return True
+        others = [leaf for leaf in self.leaves if leaf not in leaves]
         if not known:
+            return view.is_materialised and all(map(self._comes_once, others))
+        fixed = [leaf for leaf in others if not leaf.has_deletes]
+        if len(fixed) < len(others) and rows > MOST_ROWS * known.keys(view.keys, rows, leaves, is_least=True):
             return False
-        met = sum(known.matches(leaf) for leaf in known.graph.leaves if leaf not in leaves)
         words = known.keys(view.keys, rows, leaves) * self._words(view)
-        return met <= MOST_MET and (known.largest in leaves or words > LEAST_PART * known.words)
+        is_large = known.largest in leaves or words > LEAST_PART * known.words
+        return is_large and sum(map(known.matches, fixed)) <= MOST_MET
+
+    def _comes_once(self, leaf: Leaf) -> bool:
+        """True if a row of the join meets one row of a relation, which is never changed."""
+        shared = {v for other in self.leaves if other is not leaf for v in other.variables}
+        return bool(leaf.primary_key) and {*leaf.primary_key} <= shared and not leaf.has_deletes
 
     def _records(self, view: ViewNode, rows: float) -> Records:
         """Estimate the records of a view of so many rows."""

@@ -1,6 +1,7 @@
 """View trees: the dissertation's figures, what is stored, and the naive join as the oracle."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -204,6 +205,51 @@ STAR = graph("WXYZUV", F="KJXYZW", D="KU", E="JV")
 )  # fmt: skip
 def test_what_is_kept_where_rows_are_known(query: JoinGraph, rows: dict[str, int], kept: str) -> None:
     assert stopped(query, **rows) == kept
+
+
+def of_leaves(query: JoinGraph, keys: str = "", deletes: str = "") -> JoinGraph:
+    """Declare the first column of some leaves their PRIMARY KEY, and let rows of some go."""
+    leaves = (
+        replace(leaf, primary_key=leaf.variables[: leaf.name in keys], has_deletes=leaf.name in deletes)
+        for leaf in query.leaves
+    )
+    return replace(query, leaves=tuple(leaves))
+
+
+PAYLOADS, VIRTUAL = (
+    "V()*\n  V(K)*\n    V(K, J)*\n    V(J){}\n  V(K){}",
+    "V()*\n  V(K)-\n    V(K, J)*\n    V(J){}\n  V(K){}",
+)
+
+
+@pytest.mark.parametrize(
+    ("keys", "deletes", "kept"),
+    [
+        ("DE", "", VIRTUAL.format("=", "=")),
+        ("D", "", VIRTUAL.format("*", "=")),  # joined with E where D meets it, whatever comes to E
+        ("E", "", PAYLOADS.format("=", "*")),
+        ("DE", "D", PAYLOADS.format("=", "=")),
+        ("DE", "EF", VIRTUAL.format("=", "=")),
+    ],
+)
+def test_joins_have_no_records_where_what_they_meet_comes_once(keys: str, deletes: str, kept: str) -> None:
+    assert stopped(of_leaves(graph("WXYZUVS", F="KJXYZW", D="KUS", E="JVT"), keys, deletes)) == kept
+
+
+@pytest.mark.parametrize(
+    ("deletes", "rows", "kept"),
+    [
+        # changes of the fact alone, or of a dimension that may be of one key where others have enough
+        ("F", {"F": 1000, "D": 100, "E": 100}, "V()*\n  V(K)-\n    V(K, J)=\n    V(J)*\n  V(K)*"),
+        ("E", {"F": 1000, "D": 900, "E": 100}, "V()*\n  V(K)-\n    V(K, J)=\n    V(J)*\n  V(K)*"),
+        ("E", {"F": 1000, "D": 300, "E": 100}, "V()*\n  V(K)-\n    V(K, J)*\n    V(J)*\n  V(K)*"),
+        # of one that meets a view with fewer keys than rows, or perhaps so
+        ("D", {"F": 1000, "D": 900, "E": 800}, "V()*\n  V(K)*\n    V(K, J)=\n    V(J)*\n  V(K)*"),
+        ("DE", {"F": 1000, "D": 900, "E": 800}, "V()*\n  V(K)*\n    V(K, J)*\n    V(J)*\n  V(K)*"),
+    ],
+)
+def test_rows_with_deletes_are_changes(deletes: str, rows: dict[str, int], kept: str) -> None:
+    assert stopped(of_leaves(STAR, "", deletes), **rows) == kept
 
 
 def test_views_that_virtual_ones_join_are_stored() -> None:
