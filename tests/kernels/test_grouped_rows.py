@@ -167,3 +167,28 @@ def test_fewer_bytes_than_a_pool() -> None:
     pool.upsert(keys[:, :2].copy(), np.column_stack([keys[:, 2], words]))
     bytes_of = [sum(usage.values()) - usage["records"] for usage in (graphs.rows.usage, pool.usage)]
     assert len(graphs.rows) == len(pool) and 3 * bytes_of[0] < 2 * bytes_of[1]
+
+
+def test_a_node_that_derives_many() -> None:
+    """Its steps are more than there is room for at first, and come when others already are in the same iteration."""
+    graphs, many = Graphs(), 20_000
+    sources = {(x, x) for x in range(6)}
+    steps = {(y, many) for y in range(5)} | {(many, y + 9) for y in range(many - 9)} | {(9, 8), (8, many)}
+    graphs.change(sources, steps)
+    graphs.check()
+    graphs.change(sources, steps - {(1, many), (9, 8), (many, 11)} | {(5, many), (many, 7), (3, 12)})
+    graphs.check()
+    graphs.change({(2, 2), (3, 9)}, steps)
+    graphs.check()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_differential_many_changes_of_few_nodes(seed: int) -> None:
+    """Groups come and go so often that what is noted of them is written anew several times."""
+    random = Random(seed)
+    graphs, groups = Graphs(), random.choice((3, 30, 300))
+    steps = {(y, y + 1) for y in range(4)} | {(2, 0)}
+    for number in range(60):
+        sources = {(x, random.randrange(5)) for x in range(groups) if random.random() < random.choice((0.1, 0.9))}
+        graphs.change(sources, steps if number % 3 else steps - {random.choice(sorted(steps))})
+        graphs.check()

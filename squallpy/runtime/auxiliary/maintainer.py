@@ -139,13 +139,16 @@ class RowDeltas:
             encoded: Gives fields as keys, for deltas that need nothing else.
             distinct: The number of fields, if no two rows agree on all of them and none came 0 times.
         """
-        chosen = np.flatnonzero(times)
+        read, often = field, times
+        if not distinct and np.count_nonzero(times) < len(times):
+            chosen = np.flatnonzero(times)
+            read, often = lambda name: take(field(name), chosen), times[chosen]
         out = {}
         for grouping in self._groupings:
             if encoded and grouping.is_of_fields:
                 keys, words = grouping.of_keys(encoded, times, distinct)
             else:
-                keys, words = grouping(len(chosen), lambda name: take(field(name), chosen), times[chosen], names)
+                keys, words = grouping(len(often), read, often, names)
             if len(keys):
                 out[grouping.name] = Delta(grouping.name, keys, words)
         return out

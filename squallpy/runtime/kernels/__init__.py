@@ -6,13 +6,15 @@
     view_container · pool · sorted_pool · row_list                views
     pool_layout · pool_records · postings · buddy_allocator       what a pool is made of
     record_exchange · fixpoint_steps                              records that take others' places; semi-naive iteration
-    grouped_rows · grouped_steps                                  fixpoints of groups, and their iteration
-    grouped_entries · grouped_contents · numbered_keys            what grouped rows are made of
+    grouped_rows · grouped_tasks · grouped_steps                  fixpoints of groups, and their iteration
+    grouped_entries · grouped_members · grouped_contents          what grouped rows are made of
+    numbered_keys                                                 keys by small numbers
     arena_tables · line_comparison                                small hash tables in one arena
     group_index                                                   lookups by a key among the columns of a pool
     page_watch                                                    pages of a pool that were written
     sorted_index (tree)                                           sorted indexes of pools, with sums of ranges
     payload_columns · payload_arithmetic · payload_products       lanes of views
+    payload_sums                                                  the sum of many payloads
     cofactor_blocks · cofactor_lifting · cofactor_products        elements of the cofactor ring
     monomial_sums                                                 those of a degree above 1
     statement_steps · batch_expressions · radix_sort              statements over pools; rows of Arrow batches

@@ -15,11 +15,8 @@ from squallpy.runtime.kernels.arena_tables import (
     block_of,
     bucket_of,
     drop,
-    enter,
-    find,
     first_of,
     length_of,
-    line_of,
     matches,
     next_bucket,
     places_of,
@@ -53,35 +50,37 @@ from squallpy.runtime.kernels.grouped_entries import (
     targets_of,
     word_at,
 )
+from squallpy.runtime.kernels.grouped_members import append, end_of, members_of, units_for
 from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store, store32
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, GIVEN_VECTOR, MATRIX, VECTOR, Vector, address, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.memory_regions import Words
 
 
-@kernel(f"int64({VECTOR}, {GIVEN_VECTOR}, int64)")
-def update_members(frame: Vector, out: Vector, start: int) -> int:
+@kernel(f"int64({VECTOR}, {GIVEN_VECTOR}, {VECTOR}, {VECTOR}, int64)")
+def update_members(frame: Vector, out: Vector, marks: Vector, empty: Vector, start: int) -> int:
     """Let nodes have the groups whose rows came, and no longer those whose rows went.
 
     Returns the first row for which there was no room, or how many there are.
+
+    Args:
+        marks: A word for each group, at first 0.
+        empty: Gets how many nodes have lost their last group, and then these, some of which may have one again.
     """
     lists, arena, state, n = frame[LISTS], frame[MEMBERS], frame[HEAD] + 8 * MEMBERS_STATE, len(out)
     for i in range(start, n):
-        if i + 5 * AHEAD < n:
-            prefetch(lists + 16 * (out[i + 5 * AHEAD] >> 1 & KEY))
+        if i + 4 * AHEAD < n:
+            prefetch(lists + 16 * (out[i + 4 * AHEAD] >> 1 & KEY))
         if i + 2 * AHEAD < n:
-            ahead = out[i + 2 * AHEAD]
-            head = lists + 16 * (ahead >> 1 & KEY)
-            prefetch(line_of(block_of(head, arena), places_of(head, KEYS), (ahead >> 33) + 1, KEYS))
-        head, group = lists + 16 * (out[i] >> 1 & KEY), (out[i] >> 33) + 1
-        if out[i] & 1 != 0:
-            drop(head, arena, find(block_of(head, arena), places_of(head, KEYS), group, KEYS), KEYS)
-            shrink(head, state, arena, KEYS)
-        else:
-            if UNIT * (load(state, 0) + places_of(head, KEYS) + ROOM) > 8 * frame[MEMBERS + 1]:
-                return i
-            at = enter(head, state, arena, group, KEYS)
-            store32(block_of(head, arena), at, group)
+            prefetch(end_of(lists + 16 * (out[i + 2 * AHEAD] >> 1 & KEY), arena))
+        row = out[i]
+        head, gone = lists + 16 * (row >> 1 & KEY), row & 1
+        if UNIT * (load(state, 0) + units_for(head)) > 8 * frame[MEMBERS + 1]:
+            return i
+        append(head, state, arena, row >> 33, gone, marks, i + 1)
+        if gone != 0 and members_of(head) == 0:
+            empty[0] += 1
+            empty[empty[0]] = row >> 1 & KEY
     return n
 
 
@@ -143,11 +142,14 @@ def forget_steps(frame: Vector, numbers: Vector) -> None:
         store(node, 1, 0)
 
 
-@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, int64)")
-def add_rows(frame: Vector, entries: Vector, start: int) -> int:
+@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {VECTOR}, int64)")
+def add_rows(frame: Vector, entries: Vector, marks: Vector, start: int) -> int:
     """Add entries, rows of group, node, iteration, and how many derivations, as they were.
 
     Returns the first entry for which there was no room, or how many there are.
+
+    Args:
+        marks: A word for each group, at first 0.
     """
     arena, state, lists, n = frame[ROWS], frame[HEAD] + 8 * ROWS_STATE, frame[LISTS], entries.shape[0]
     members, members_state, scalars = frame[MEMBERS], frame[HEAD] + 8 * MEMBERS_STATE, frame[HEAD]
@@ -156,7 +158,7 @@ def add_rows(frame: Vector, entries: Vector, start: int) -> int:
         head, its = frame[GROUPS] + 16 * group, lists + 16 * (key - 1)
         if (
             UNIT * (load(state, 0) + ROOM * (4 + places_of(head, KEYS))) > 8 * frame[ROWS + 1]
-            or UNIT * (load(members_state, 0) + places_of(its, KEYS) + ROOM) > 8 * frame[MEMBERS + 1]
+            or UNIT * (load(members_state, 0) + units_for(its)) > 8 * frame[MEMBERS + 1]
         ):
             return i
         before = length_of(head)
@@ -187,12 +189,8 @@ def add_rows(frame: Vector, entries: Vector, start: int) -> int:
         if best >= 0:
             mark(table, best, kind, word_at(table, best, kind) | CHOSEN)
         shrink(head, state, arena, kind)
-        if best >= 0 and chosen < 0:
-            at = enter(its, members_state, members, group + 1, KEYS)
-            store32(block_of(its, members), at, group + 1)
-        elif best < 0 and chosen >= 0:
-            drop(its, members, find(block_of(its, members), places_of(its, KEYS), group + 1, KEYS), KEYS)
-            shrink(its, members_state, members, KEYS)
+        if (best >= 0) != (chosen >= 0):
+            append(its, members_state, members, group, 1 if best < 0 else 0, marks, i + 1)
     return n
 
 
@@ -214,22 +212,22 @@ def list_rows(frame: Vector, groups: int) -> Words:
 
 
 @kernel(f"Tuple(({MATRIX}, {VECTOR}))({GIVEN_VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_VECTOR})")
-def rows_of(out: Vector, groups: Vector, nodes: Vector, picks: Vector) -> tuple[Words, Words]:
-    """Make rows of those that came and went, and how often they came.
+def columns_of(out: Vector, groups: Vector, nodes: Vector, picks: Vector) -> tuple[Words, Words]:
+    """Make columns of the rows that came and went, and how often they came.
 
     Args:
         groups: Keys by the number of a group; and `nodes` by that of a node.
         picks: For each column of the rows one of a group, or the complement of one of a node.
     """
     n, width, wide, broad = len(out), len(picks), groups.shape[1], nodes.shape[1]
-    rows, times = np.empty((n, width), np.int64), np.empty(n, np.int64)
-    target, first, second = address(rows), address(groups), address(nodes)
+    columns, times = np.empty((width, n), np.int64), np.empty(n, np.int64)
+    target, first, second = address(columns), address(groups), address(nodes)
     for i in range(n):
         if i + 2 * AHEAD < n:
             prefetch(second + 8 * broad * (out[i + 2 * AHEAD] >> 1 & LOW))
         group, node = first + 8 * wide * (out[i] >> 33), second + 8 * broad * (out[i] >> 1 & LOW)
         for j in range(width):
             pick = picks[j]
-            store(target, i * width + j, load(group, pick) if pick >= 0 else load(node, ~pick))
+            store(target, j * n + i, load(group, pick) if pick >= 0 else load(node, ~pick))
         times[i] = 1 - 2 * (out[i] & 1)
-    return rows, times
+    return columns, times

@@ -23,6 +23,7 @@ from squallpy.runtime.kernels.arena_tables import (
     first_of,
     free_place,
     give_block,
+    is_full,
     length_of,
     matches,
     next_bucket,
@@ -154,7 +155,7 @@ def _place_with(table: int, places: int, key: int, bits: int, value: int, kind: 
 def add_derivations(head: int, state: int, arena: int, key: int, iteration: int, amount: int) -> int:
     """Add derivations of a node in an iteration to a table; the place of the entry, −1 if there is none."""
     kind = kind_of(head)
-    places, table, only, found = places_of(head, kind), block_of(head, arena), ONLY, -1
+    places, table, only, found, free = places_of(head, kind), block_of(head, arena), ONLY, -1, -1
     if places > 0:
         bucket = start = bucket_of(key, places, kind)
         while found < 0:
@@ -168,7 +169,11 @@ def add_derivations(head: int, state: int, arena: int, key: int, iteration: int,
                 mark(table, at, kind, word & ~ONLY)
                 only = 0
                 same &= same - 1
-            if found >= 0 or matches(table, places, bucket, 0, kind) != 0:
+            if found >= 0:
+                break
+            vacant = matches(table, places, bucket, 0, kind)
+            if vacant != 0:
+                free = first_of(vacant, bucket, kind)
                 break
             bucket = next_bucket(bucket, places, kind)
             if bucket == start:
@@ -185,15 +190,19 @@ def add_derivations(head: int, state: int, arena: int, key: int, iteration: int,
         return -1
     if kind == WORDS and (found >= 0 or iteration > _SHORT or not -_MOST <= amount <= _MOST):
         _widen(head, state, arena)
-        kind = PAIRS
+        kind, free = PAIRS, -1
         if found >= 0:
             table = block_of(head, arena)
             at = place_of(table, places_of(head, PAIRS), key, iteration, PAIRS)
             store(table, 2 * at + 1, load(table, 2 * at + 1) + amount)
             return at
-    at = enter(head, state, arena, key, kind)
-    set_entry(block_of(head, arena), at, kind, key, only, iteration, amount)
-    return at
+    if free < 0 or is_full(length_of(head), places, kind):
+        free = enter(head, state, arena, key, kind)
+        table = block_of(head, arena)
+    else:
+        store(head, 1, load(head, 1) + 1)
+    set_entry(table, free, kind, key, only, iteration, amount)
+    return free
 
 
 @inlined

@@ -21,6 +21,7 @@ from squallpy.runtime.kernels import grouped_contents as contents
 from squallpy.runtime.kernels import grouped_entries as entries
 from squallpy.runtime.kernels import grouped_steps as at
 from squallpy.runtime.kernels.arena_tables import KEY, OWNED, UNIT
+from squallpy.runtime.kernels.grouped_tasks import list_tasks
 from squallpy.runtime.kernels.memory_area import CONSTANTS, Area
 from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
 from squallpy.runtime.kernels.numbered_keys import NumberedKeys
@@ -105,7 +106,7 @@ class GroupedRows(Container):
         signs = (before + times > 0).astype(np.int64) - (before > 0)
         changed = np.flatnonzero(signs)
         steps = np.column_stack([pairs[changed], signs[changed]])
-        self._run(contents.change_steps, steps, entries.STEPS)
+        self._run(lambda done: contents.change_steps(self._area.current(), steps, done), len(steps), entries.STEPS)
         return steps
 
     def learn(self, numbers: Words) -> None:
@@ -124,10 +125,13 @@ class GroupedRows(Container):
         Raises:
             EndlessError: There are.
         """
-        zeros = [np.zeros(size, np.int64) for size in (self.groups.top, self.nodes.top, self.nodes.top)]
-        order, starts, tasks, cones, begins = at.list_tasks(self._area.current(), sources, steps, *zeros)
-        scratch = {need: np.zeros(_SCRATCH, np.int64) for need in (at.NEEDS_EVENTS, at.NEEDS_EMITS, at.NEEDS_GONE)}
-        scratch[at.NEEDS_OUT] = np.zeros(max(_SCRATCH, 4 * len(tasks)), np.int64)
+        groups, nodes = self.groups.top, self.nodes.top
+        marks, counts, cone_of, seen = (np.zeros(size, np.int64) for size in (groups, groups, nodes, nodes))
+        frame = self._area.current()
+        order, starts, tasks, cones, begins = list_tasks(frame, sources, steps, marks, counts, cone_of, seen)
+        scratch = {need: np.zeros(_SCRATCH, np.int64) for need in (at.NEEDS_DATES, at.NEEDS_GONE)}
+        scratch[at.NEEDS_OUT] = np.empty(max(_SCRATCH, 8 * len(tasks)), np.int64)
+        derivations = np.empty((2, _SCRATCH), np.int64)
         iterations, state = 64, np.zeros(at.BATCH_STATE, np.int64)
         heads, bits = np.zeros(2 * iterations, np.int64), np.zeros(1, np.int64)
         while True:
@@ -136,15 +140,15 @@ class GroupedRows(Container):
                 order,
                 starts,
                 tasks,
-                zeros[1],
+                cone_of,
                 cones,
                 begins,
                 sources,
                 steps,
-                scratch[at.NEEDS_EVENTS],
+                scratch[at.NEEDS_DATES],
                 heads,
                 bits,
-                scratch[at.NEEDS_EMITS],
+                derivations.reshape(-1),
                 scratch[at.NEEDS_GONE],
                 scratch[at.NEEDS_OUT],
                 state,
@@ -155,26 +159,33 @@ class GroupedRows(Container):
             if answer == at.ENDLESS:
                 raise EndlessError
             if answer == at.UNKNOWN_STEPS:
-                emitted = scratch[at.NEEDS_EMITS][: 2 * state[at.EMITS] : 2]
-                expand(self.unknown_of((emitted >> 1) - 1))
+                left = derivations[state[at.IS_ODD], 2 * state[at.SETTLED] : 2 * state[at.HERE] : 2]
+                expand(self.unknown_of((left & KEY) - 1))
             elif answer == at.NEEDS_ROWS:
                 self._area.grow(_region(entries.ROWS), 2 * self._area.words(_region(entries.ROWS)))
+            elif answer == at.NEEDS_DERIVATIONS:
+                derivations = np.concatenate([derivations, np.empty_like(derivations)], axis=1)
             elif answer == at.NEEDS_ITERATIONS:
                 heads, bits = (np.concatenate([array, np.zeros_like(array)]) for array in (heads, bits))
             else:
-                scratch[answer] = np.concatenate([scratch[answer], np.zeros_like(scratch[answer])])
+                scratch[answer] = np.concatenate([scratch[answer], np.empty_like(scratch[answer])])
         out = scratch[at.NEEDS_OUT][: state[at.OUT]]
-        self._run(contents.update_members, out, entries.MEMBERS)
-        found = contents.rows_of(out, self.groups.keys, self.nodes.keys, self._picks)
-        gone = out[out & 1 != 0]
-        self._new_groups.append(gone >> 33)
-        self._new_nodes.append(gone >> 1 & _LOW)
+        empty = np.empty(len(out) + 1, np.int64)
+        empty[0] = marks[:] = 0
+        self._run(
+            lambda done: contents.update_members(self._area.current(), out, marks, empty, done),
+            len(out),
+            entries.MEMBERS,
+        )
+        columns, times = contents.columns_of(out, self.groups.keys, self.nodes.keys, self._picks)
+        self._new_groups.append(order)
+        self._new_nodes.append(empty[1 : empty[0] + 1])
         self._forget_empty()
-        return found
+        return columns.T, times
 
     def _forget_empty(self) -> None:
-        """Drop those groups and nodes that have no rows, among those that are new or have lost some."""
-        groups, nodes = np.concatenate([_NONE, *self._new_groups]), np.concatenate([_NONE, *self._new_nodes])
+        """Drop those groups and nodes that have no rows, among those that are new or may have lost all."""
+        groups, nodes = (np.concatenate([_NONE, *some]) for some in (self._new_groups, self._new_nodes))
         self._new_groups.clear()
         self._new_nodes.clear()
         empty = np.unique(groups[self._heads(entries.GROUPS)[groups, 1] & _LOW == 0])
@@ -192,7 +203,13 @@ class GroupedRows(Container):
         """Add derivations to rows in iterations, as they were: nothing follows from them."""
         groups, nodes = self.intern(keys)
         rows = np.column_stack([groups, nodes, keys[:, -1], words[:, 0]])
-        self._run(contents.add_rows, rows, entries.ROWS, entries.MEMBERS)
+        marks = np.zeros(self.groups.top, np.int64)
+        self._run(
+            lambda done: contents.add_rows(self._area.current(), rows, marks, done),
+            len(rows),
+            entries.ROWS,
+            entries.MEMBERS,
+        )
         self._new_groups.append(groups)
         self._new_nodes.append(nodes)
         self._forget_empty()
@@ -201,8 +218,8 @@ class GroupedRows(Container):
         """Make keys, rows with their iterations, and how many derivations each has."""
         found = contents.list_rows(self._area.current(), self.groups.top)
         out = found[:, 0] << 33 | found[:, 1] << 1
-        rows, _ = contents.rows_of(out, self.groups.keys, self.nodes.keys, self._picks)
-        return np.column_stack([rows, found[:, 2]]), np.ascontiguousarray(found[:, 3:])
+        columns, _ = contents.columns_of(out, self.groups.keys, self.nodes.keys, self._picks)
+        return np.ascontiguousarray(np.vstack([columns, found[:, 2]]).T), np.ascontiguousarray(found[:, 3:])
 
     def clear(self) -> None:
         area = self._area
@@ -240,10 +257,10 @@ class GroupedRows(Container):
             if 2 * count > self._area.words(_region(place)):
                 self._area.grow(_region(place), max(2 * count, 2 * self._area.words(_region(place))))
 
-    def _run(self, kernel: Callable[[Words, Words, int], int], rows: Words, *places: int) -> None:
-        """Call a kernel that returns the first row for which regions had no room, until that was the last."""
+    def _run(self, kernel: Callable[[int], int], rows: int, *places: int) -> None:
+        """Call a kernel, with the number of rows done, that returns those for which regions had room, until all are."""
         done = 0
-        while (done := kernel(self._area.current(), rows, done)) < len(rows):
+        while (done := kernel(done)) < rows:
             for place in places:
                 self._area.grow(_region(place), 2 * self._area.words(_region(place)))
 

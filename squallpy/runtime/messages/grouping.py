@@ -31,6 +31,7 @@ from squallpy.runtime.kernels.cofactor_lifting import lift_rows
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_columns import fill_reals, pack
+from squallpy.runtime.kernels.payload_sums import sum_payloads
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.deltas import encode
 
@@ -103,7 +104,7 @@ class Grouping:
         if found and lifting is not None:
             self._scratch.upsert_lifted(*found, lifting)
         else:
-            self._scratch.upsert(*(found or self._evaluate(rows, read, mult, names)))
+            self._add(*(found or self._evaluate(rows, read, mult, names)))
         return self._scratch.rows()
 
     def of_keys(self, field: Callable[[str], Words], times: Words, distinct: int = 0) -> tuple[Words, Words]:
@@ -122,8 +123,16 @@ class Grouping:
         if distinct and len({self._fields[key.id] for key in self._keys}) == distinct:
             return keys, words
         self._scratch.clear()
-        self._scratch.upsert(keys, words)
+        self._add(keys, words)
         return self._scratch.rows()
+
+    def _add(self, keys: Words, words: Words) -> None:
+        """Add rows to the scratch pool, as one if there is only one group."""
+        if not self._keys and len(words) > 1:
+            total = np.zeros((1, self._payload.width), np.int64)
+            if sum_payloads(self._scratch.frame, words, total[0]):
+                keys, words = keys[:1], total
+        self._scratch.upsert(keys, words)
 
     def _runner(self, steps: list[Assign | Cmp], lanes: list[Lane], counted: bool) -> Runner | None:
         """Make the program for batches with or without multiplicities."""
