@@ -90,6 +90,7 @@ def _how_read(relation: Relation) -> list[tuple[str, str]]:
     """List the options that say how rows are read, and not which: a checkpoint compares these."""
     where = (
         "path",
+        "expected_rows",
         "maxfilespertrigger",
         "maxbytespertrigger",
         "dead_letter",

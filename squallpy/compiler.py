@@ -163,12 +163,17 @@ class Compiler:
 
         Args:
             sizes: Rows of each relation, as far as they are known.
-            bounded: These are all the rows that relations will ever have.
+            bounded: These are all the rows that relations will ever have; else only those of static tables are.
             report_late: Rows that come after their window has passed are reported.
             apart: The places of queries whose changes partitions may print.
         """
-        program = self.to_program(*queries, report_late=report_late, totals=sizes if bounded else {})
+        program = self.to_program(*queries, report_late=report_late, totals=self.totals(sizes, bounded))
         return self.place(program, partitions, sizes, apart)
+
+    def totals(self, sizes: Mapping[str, int], bounded: bool) -> dict[str, int]:
+        """Select the relations of which all rows are counted that they will ever have (`compile`)."""
+        streams = {relation.name for relation in self.script.relations.values() if relation.stream}
+        return {name: rows for name, rows in sizes.items() if bounded or name not in streams}
 
     def place(
         self, compiled: CompiledProgram, partitions: int, sizes: dict[str, int], apart: Collection[int] = ()

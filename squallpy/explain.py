@@ -75,7 +75,7 @@ def why_text(
         bounded: Relations will have no more rows than these.
     """
     tracer = Tracer()
-    compiled = compiler.to_program(*queries, observer=tracer, totals=sizes if bounded else {})
+    compiled = compiler.to_program(*queries, observer=tracer, totals=compiler.totals(sizes, bounded))
     plan = compiler.place(compiled, partitions, dict(sizes)).plan
     lines = ["PASSES that changed it", *_list_reasons(tracer.names)]
     lines += ["", "VIEWS and when they are looked up"] if compiled.program.stored else []

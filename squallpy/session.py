@@ -167,7 +167,7 @@ class Session:
         if stage == "why":
             return why_text(self.compiler, queries, self.settings.partitions, self.sizes, bounded=self._has_ends)
         if stage not in PLACED and not (self.script.matrices or self.script.programs):
-            totals = self.sizes if self._has_ends and stage in SIZED else {}
+            totals = self.compiler.totals(self.sizes, self._has_ends) if stage in SIZED else {}
             return program_stage_text(self.compiler.to_program(*queries, totals=totals), stage)
         partitions = 1 if stage == "code" else self.settings.partitions
         apart = [n for n, query in enumerate(queries) if query.sink and query.sink.mode not in (None, FINAL)]

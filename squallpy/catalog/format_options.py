@@ -37,6 +37,7 @@ OPTIONS: dict[str, str] = {
     "watch": "files: whether files and lines that come later are read, too (true or false)",
     "spool": "sources: whether rows are kept in the checkpoint, for they cannot be read twice (true or false)",
     "idle_timeout": "the time without rows after which a stream holds back no windows of others: '30 seconds'",
+    "expected_rows": "about how many rows there are at a time, by which what views keep is chosen",
     "close_after": "the time without rows after which event time goes on by itself, so that windows close: '1 minute'",
     "host": "socket and http: the server that sends lines, or the name or address to which rows are POSTed (127.0.0.1)",
     "port": "socket and http: the port of the server, or of that address",
@@ -76,7 +77,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 INTERVALS = ("idle_timeout", "close_after")
 PORTS = range(1, 1 << 16)
-NUMBERS = ("maxfilespertrigger", "maxbytespertrigger")
+NUMBERS = ("expected_rows", "maxfilespertrigger", "maxbytespertrigger")
 
 
 def check_format(name: str) -> str:

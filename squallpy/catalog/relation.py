@@ -198,6 +198,12 @@ class Relation:
         return self.op is not None or "changelog" in self.options
 
     @property
+    def expected_rows(self) -> int | None:
+        """The number of rows that it has at a time, or nearly so; None if that is not declared."""
+        rows = self.options.get("expected_rows")
+        return int(rows) if rows else None
+
+    @property
     def has_ledger(self) -> bool:
         """True if its inserts and deletes are counted, as deletes may be of rows that are not there."""
         return self.has_deletes and not self.is_keyed

@@ -29,11 +29,13 @@ class Records:
 class Cardinalities:
     """Estimates for a join, by the rows of each leaf, of which each has some.
 
-    Rows of a leaf with deletes are changes, which may all be of one key.
+    Args:
+        changing: Leaves whose rows are counted as changes, which may all be of one key.
     """
 
     graph: JoinGraph
     rows: Mapping[str, int]
+    changing: Collection[str] = ()
 
     @property
     def largest(self) -> Leaf:
@@ -52,7 +54,7 @@ class Cardinalities:
     def values(self, variable: Column, *, is_least: bool = False) -> float:
         """Bound the distinct values of a variable, or those that it has at least."""
         having = [leaf for leaf in self.graph.leaves if variable in leaf.variables]
-        if is_least and any(leaf.has_deletes and leaf is not self.largest for leaf in having):
+        if is_least and any(leaf.name in self.changing and leaf is not self.largest for leaf in having):
             return 1
         return min(self.rows[leaf.name] for leaf in having)
 

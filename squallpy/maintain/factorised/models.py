@@ -67,10 +67,11 @@ def model_tree(aux: AuxiliaryRelation) -> ModelTree:
 
 
 def _cardinalities(kind: ModelRows, sources: Sequence[Source], graph: JoinGraph) -> Cardinalities | None:
-    """Estimate the views of a model's join, if the rows of its relations are known."""
-    sizes = dict(kind.sizes)
-    rows = {source.leaf.name: sizes.get(source.atom.relation.name, 0) for source in sources}
-    return Cardinalities(graph, rows) if all(rows.values()) else None
+    """Estimate the views of a model's join, if the rows of its relations are declared, or all that come are known."""
+    relations, sizes = {source.leaf.name: source.atom.relation for source in sources}, dict(kind.sizes)
+    rows = {name: each.expected_rows or sizes.get(each.name, 0) for name, each in relations.items()}
+    changing = {name for name, each in relations.items() if each.has_deletes and not each.expected_rows}
+    return Cardinalities(graph, rows, changing) if all(rows.values()) else None
 
 
 def maintain_model(aux: AuxiliaryRelation, free_names: FreeNames) -> tuple[AuxiliaryRelation, FactorisedView]:

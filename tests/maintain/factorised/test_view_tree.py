@@ -170,7 +170,8 @@ def stopped(query: JoinGraph, **rows: int) -> str:
             yield from lines(child, indent + "  ")
 
     tree = build_view_tree(query, derive_order(query))
-    return "\n".join(lines(stop_push_down(tree, Cardinalities(query, rows) if rows else None)))
+    changing = [leaf.name for leaf in query.leaves if leaf.has_deletes]
+    return "\n".join(lines(stop_push_down(tree, Cardinalities(query, rows, changing) if rows else None)))
 
 
 STAR = graph("WXYZUV", F="KJXYZW", D="KU", E="JV")
