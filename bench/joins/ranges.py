@@ -26,6 +26,7 @@ from squallpy.testing.engines import PartitionedEngine
 
 JOINERS, WIDTHS, DOMAIN, KEYS = (8, 64), (1, 100, 5_000, 30_000), 100_000, 10_000
 RUN_JOINERS, RUN_WIDTH, BATCHES = 16, 20, 20
+GROWTH = 5_000  # the values of a batch, where later ones have other values
 MANY_ROWS, MANY_WIDTH = 800_000, 1  # of few pairs
 Draw = Callable[[np.random.Generator, int], Numbers]
 SCRIPT = """
@@ -162,13 +163,14 @@ def run(rows: int) -> list[str]:
     out += heads
     for name, draw in VALUES.items():
         out += _compare(name, draw, RUN_WIDTH, rows)
+    out += _compare("grow with time", lambda random, count: random.integers(0, GROWTH, count), RUN_WIDTH, rows, GROWTH)
     out += [f"\n{MANY_ROWS:,} rows a stream, and a band of {MANY_WIDTH}:\n", *heads]
     return [*out, *_compare("even", _even, MANY_WIDTH, MANY_ROWS)]
 
 
-def _compare(name: str, draw: Draw, width: int, rows: int) -> list[str]:
-    """Run a band join on an adaptive grid, and by ranges."""
-    found = {operator: _run(operator, draw, width, rows) for operator in ("Dynamic", "Range")}
+def _compare(name: str, draw: Draw, width: int, rows: int, step: int = 0) -> list[str]:
+    """Run a band join on an adaptive grid, and by ranges; values grow by a step with each batch."""
+    found = {operator: _run(operator, draw, width, rows, step) for operator in ("Dynamic", "Range")}
     assert found["Dynamic"].result == found["Range"].result, name
     out = []
     for operator, each in found.items():
@@ -195,7 +197,7 @@ def _timed(run: Callable[[Store, list[bytes]], bytes], took: np.ndarray, number:
     return timed
 
 
-def _run(operator: str, draw: Draw, width: int, rows: int) -> Run:
+def _run(operator: str, draw: Draw, width: int, rows: int, step: int) -> Run:
     random, received, total, busiest = np.random.default_rng(2), 0, 0.0, 0.0
     with tempfile.TemporaryDirectory() as folder:
         engine = PartitionedEngine(RUN_JOINERS, join_operator=operator)
@@ -208,7 +210,7 @@ def _run(operator: str, draw: Draw, width: int, rows: int) -> Run:
         for batch in range(BATCHES):
             ids = np.arange(batch * each, (batch + 1) * each)
             pushed = {
-                name: pa.table({own: ids, value: draw(random, each)})
+                name: pa.table({own: ids, value: draw(random, each) + batch * step})
                 for name, own, value in (("r", "a", "x"), ("s", "b", "y"))
             }
             before = process_time()

@@ -1,5 +1,6 @@
 """Loads of joiners of a band join after each batch, while values are even, skewed, gather at one, or grow with time."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from squallpy.physical.joins.mapping import Numbers, find_best_mapping
 from squallpy.physical.joins.range_partitioning import find_best_ranges
 from squallpy.runtime.joiners.band_policy import BandPolicy
 from squallpy.runtime.joiners.band_positions import PAIR_WORK
+from squallpy.runtime.joiners.batch_plan import OnRanges
 from squallpy.runtime.observers.join_loads import JoinLoads
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.testing.engines import KilledEngine, PartitionedEngine
@@ -60,11 +62,18 @@ class Rows:
         return pa.table(dict(zip((*self.names, MULT), rows, strict=True)))
 
 
-@pytest.mark.parametrize("kind", ["even", "zipf", "gather", "time"])
-def property_the_busiest_joiner_of_a_band_join(kind: str, tmp_path: Path) -> None:
-    """Never busier than under a matrix, and but for values that grow with time near the least load there is."""
+@pytest.mark.parametrize(
+    ("kind", "width"), [("even", WIDTH), ("zipf", WIDTH), ("gather", WIDTH), ("time", WIDTH), ("time", 5)]
+)
+def property_the_busiest_joiner_of_a_band_join(kind: str, width: int, tmp_path: Path) -> None:
+    """Never busier than under a matrix, and near the least load there is.
+
+    Where values grow with time blocks that joiners get in turn are found: of a batch, too, a joiner has less than on a
+    grid. A band as long as a tenth of a batch's values is in two blocks or three.
+    """
+    band, blocks = replace(BAND, low=-width, high=width), (2.1, 0.85) if width == WIDTH else (1.35, 0.5)
     draw, engine = np.random.default_rng(3), PartitionedEngine(JOINERS, join_operator="Range")
-    engine.start(SCRIPT.replace("WIDTH", str(WIDTH)), tmp_path, {})
+    engine.start(SCRIPT.replace("WIDTH", str(width)), tmp_path, {})
     r, s, loads = Rows(("x", "a")), Rows(("y", "b")), JoinLoads(engine._compiled.plan)
     for batch in range(18):
         rows = {"r": ROWS, "s": ROWS // 2}
@@ -77,13 +86,15 @@ def property_the_busiest_joiner_of_a_band_join(kind: str, tmp_path: Path) -> Non
         joiners = engine.stats["joiners"].values()
         busiest, came = (max(j[a] + j[b] for j in joiners) for a, b in ("RS", "rs"))
         assert (load.kind, load.ilf) == ("ranges", busiest)
-        _, least = find_best_ranges(JOINERS, BAND, histogram(r.values), histogram(s.values))
+        _, least = find_best_ranges(JOINERS, band, histogram(r.values), histogram(s.values))
         arriving = find_best_mapping(JOINERS, rows["r"] + deletes, rows["s"]).load(rows["r"] + deletes, rows["s"])
         if batch > 4:
             matrix = find_best_mapping(JOINERS, len(r.values), len(s.values)).load(len(r.values), len(s.values))
             assert busiest <= 1.4 * matrix + LATER * ROWS
-            assert kind == "time" or busiest <= MOST * least.tuples + (LATER * ROWS if batch in range(6, 10) else 0)
-            assert came <= 1.25 * arriving or (kind == "gather" and batch < 10)
+            most, part = blocks if kind == "time" else (MOST, 1.25)
+            assert busiest <= most * least.tuples + (LATER * ROWS if batch in range(6, 10) else 0)
+            assert came <= part * arriving or (kind == "gather" and batch < 10)
+    assert (engine.policy.plan.ranges.block > 0) == (kind == "time")
     assert engine.policy.drawn >= 1
 
 
@@ -132,3 +143,22 @@ def oracle_ranges_that_follow_a_grid(turns: int, tmp_path: Path) -> None:
         assert (row["n"], row["total"] or 0) == joined(r, s)
     policy = engine._coordinator.policy
     assert policy.is_decided and len(policy.plan.ranges.grids) > 1 and epochs[-1] > 0, epochs
+
+
+def oracle_blocks_of_values_that_grow(tmp_path: Path) -> None:
+    """Blocks follow ranges, and ranges blocks when values no longer grow; rows come and go meanwhile, over kills."""
+    draw, engine = np.random.default_rng(4), KilledEngine(JOINERS, kills=0.01)
+    engine.start(SCRIPT.replace("WIDTH", str(WIDTH)), tmp_path, {})
+    r, s, was = Rows(("x", "a")), Rows(("y", "b")), list[int]()
+    for batch in range(20):
+        kind = "time" if batch < 12 else "even"
+        engine.push({
+            "r": r.change(values(kind, batch, 900, draw), 100 if batch > 4 else 0, draw),
+            "s": s.change(values(kind, batch, 700, draw), 900 if batch > 13 else 50, draw),
+        })  # fmt: skip
+        assert engine._coordinator and engine._coordinator.policy
+        plan = engine._coordinator.policy.plan
+        was.append(plan.ranges.block if isinstance(plan, OnRanges) else -1)
+        (row,) = engine.result().to_pylist()
+        assert (row["n"], row["total"] or 0) == joined(r, s)
+    assert any(block > 0 for block in was) and was[-1] != was[10], was

@@ -11,6 +11,7 @@ hypercube             the join matrix of many relations, in as many dimensions
 heavy_cells           frequent keys of an equality on a hypercube, each cut within its dimension
 band_histograms       how the values that a band join compares are spread, in bounded memory
 range_partitioning    a band join by ranges of what it compares, heavy ranges each cut like a grid
+cyclic_blocks         blocks of what it compares, which joiners get in turn, where values grow with time
 
 Nothing here holds tuples: functions take numpy arrays of tickets (uint64) and return positions or masks. Decisions are
 frozen values, and functions of the observed sizes.

@@ -111,6 +111,23 @@ class Histogram:
     def total(self) -> float:
         return float(self.weights.sum())
 
+    @property
+    def span(self) -> int:
+        """The distance of the least and the greatest rank, without those of NULL."""
+        known = self.positions.ranks != NULL
+        if not known.any():
+            return 0
+        return int(self.positions.ranks[known].max()) - int(np.maximum(self.firsts[known], NULL + 1).min())
+
+    def spread(self, count: int) -> Positions:
+        """Place so many points evenly in each bucket: the first of all buckets, then the second of all, and so on."""
+        step, ranks = (self.positions.ranks - self.firsts) / count, self.positions.ranks
+        points = [
+            np.where(self.firsts == ranks, ranks, self.firsts + ((at + 0.5) * step).astype(np.int64))
+            for at in range(count)
+        ]
+        return Positions(np.tile(self.positions.hashes, count), np.concatenate(points))
+
     def scaled(self, factor: float) -> "Histogram":
         return Histogram(self.positions, self.firsts, self.weights * factor)
 

@@ -11,6 +11,11 @@ the least load for which ranges, each with the smallest grid that keeps to it, n
 that follow the input are those of Okcan and Riedewald (SIGMOD 2011, M-Bucket-I), whose heavy buckets stay whole.
 
 Equalities beside the band come first: positions are ordered by the hash of what is equated, then by the value.
+
+Where values grow with time no bounds last. Then values are cut into blocks of one length, which regions get in turn, as
+in a block-cyclic distribution of matrices (`cyclic_blocks.py`):
+
+    length 10, 3 joiners          x: 0 … 9 in region 0      10 … 19 in 1      20 … 29 in 2      30 … 39 in 0
 """
 
 from collections.abc import Callable, Sequence
@@ -39,6 +44,7 @@ TOLERANCE = 1.01  # of a load by the least one: the search ends
 SMALLEST = 1.0  # load that is searched for: where there is almost nothing
 MOST_WORK = 1.25  # of a joiner by the least possible, if it has fewer tuples so
 MOST_CUTS = 1024  # places where a region may begin
+_POINTS = 16  # of a bucket, by which its tuples are spread over blocks
 
 
 _Regions = list[tuple[int, tuple[int, int]]]
@@ -65,15 +71,18 @@ class RangePartitioning:
         home: The side whose tuples are in one region each.
         bounds: The position at which each region but the first begins.
         grids: The joiners of each region.
+        block: The length of blocks that regions get in turn, instead of what is between bounds; 0: there are none.
     """
 
     band: Band
     home: int
     bounds: tuple[Position, ...]
     grids: tuple[Grid, ...]
+    block: int = 0
 
     def __str__(self) -> str:
-        return " | ".join(str(grid.mapping) for grid in self.grids)
+        blocks = f"blocks of {self.block:,}: " if self.block else ""
+        return blocks + " | ".join(str(grid.mapping) for grid in self.grids)
 
     @property
     def numbers(self) -> Numbers:
@@ -85,10 +94,10 @@ class RangePartitioning:
 
         The marked joiner counts a tuple, and sends it where it is lacking.
         """
-        first, last = self._regions(side, positions)
+        first, count = self._regions(side, positions)
         rows, joiners, owned = list[Numbers](), list[Numbers](), list[Mask]()
         for region, grid in enumerate(self.grids):
-            here = np.flatnonzero((first <= region) & (region <= last))
+            here = np.flatnonzero((region - first) % len(self.grids) < count)
             if not len(here):
                 continue
             targets = grid.targets(side, tickets[here])
@@ -104,19 +113,40 @@ class RangePartitioning:
     def load(self, r: Histogram, s: Histogram) -> Load:
         """Compute the most tuples of a joiner, and the most work: its tuples, and its pairs by what one costs."""
         home = Side(self.home)
+        if self.block:
+            return self._load_of_blocks(home, r, s)
         sums = _weights_below(self.band, home, _Cuts.of(self.bounds), r, s)
         own, others = (np.array([grid.mapping.cuts(side) for grid in self.grids]) for side in (home, home.other))
         held = np.diff(sums.home) / own + (sums.first[1:] - sums.last[:-1]) / others
         pairs = self.band.pair_work * np.diff(sums.pairs) / (own * others)
         return Load(float(held.max()), float((held + pairs).max()))
 
+    def _load_of_blocks(self, home: Side, r: Histogram, s: Histogram) -> Load:
+        """Compute the load where tuples of a bucket are even between its ends."""
+        own, other = (s, r) if home else (r, s)
+        pairs = count_pairs(self.band, home, own, other) if self.band.pair_work else np.zeros(len(own.weights))
+        held, formed = np.zeros(len(self.grids)), np.zeros(len(self.grids))
+        for side, some in ((home, own), (home.other, other)):
+            first, count = self._regions(side, some.spread(_POINTS))
+            weights = np.tile(some.weights / _POINTS, _POINTS)
+            for step in range(int(count.max(initial=0))):
+                reached = count > step
+                held += np.bincount((first + step)[reached] % len(held), weights[reached], len(held))
+            if side == home:
+                formed += np.bincount(first, np.tile(pairs / _POINTS, _POINTS), len(held))
+        return Load(float(held.max()), float((held + self.band.pair_work * formed).max()))
+
     def _regions(self, side: Side, positions: Positions) -> tuple[Numbers, Numbers]:
-        """Find the first and the last region of tuples."""
-        if side == self.home:
-            found = self._region(positions.hashes, positions.ranks)
-            return found, found
-        first, last = (self._region(positions.hashes, end) for end in self.band.reach(side, positions.ranks))
-        return first, last
+        """Find the first region of each tuple, and in how many it is: those that follow, after the last the first."""
+        ends = (positions.ranks, positions.ranks) if side == self.home else self.band.reach(side, positions.ranks)
+        if self.block:
+            regions = len(self.grids)
+            first, last = (end // self.block for end in ends)
+            start = (first % regions + (positions.hashes % np.uint64(regions)).astype(np.int64)) % regions
+            count = last - first  # NB: below 0 where that is more than fits 64 bits
+            return start, np.where((count < 0) | (count >= regions), regions, count + 1)
+        first, last = (self._region(positions.hashes, end) for end in ends)
+        return first, last - first + 1
 
     def _region(self, hashes: Tickets, ranks: Numbers) -> Numbers:
         """Count the bounds up to each position."""

@@ -1,16 +1,17 @@
 """Migration policy of band joins by ranges: when regions are drawn anew, from what joiners hold and what comes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from squallpy.base.records import dataclass
 from squallpy.base.settings import JoinOperator
 from squallpy.physical.joins.band_histograms import Band, Histogram
+from squallpy.physical.joins.cyclic_blocks import find_best_blocks
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_controller import Sizes
-from squallpy.physical.joins.range_partitioning import RangePartitioning, find_best_ranges, matrix, matrix_load
+from squallpy.physical.joins.range_partitioning import Load, RangePartitioning, find_best_ranges, matrix, matrix_load
 from squallpy.physical.plan import Plan
 from squallpy.runtime.joiners.band_positions import CAME, HELD, SAMPLED, SAMPLED_LATER, Counts, histogram_of_counts
 from squallpy.runtime.joiners.batch_plan import OnRanges, RangeMove
@@ -27,8 +28,8 @@ class RangePolicy:
     When the tuples, or those of the busiest joiner, have changed by the fraction epsilon since the last decision,
     joiners report histograms of what they hold and of what came with the batch, exactly as of its end. What came counts
     as much as what is held. Regions have to suit what comes after they are drawn, too, or they are drawn anew. If that
-    does not help, as where the values of a stream grow with time, one joiner would get most of each batch, and the
-    matrix is better.
+    does not help, as where the values of a stream grow with time, one joiner would get most of each batch. Then joiners
+    get blocks of values in turn, or, if these would be no better, the matrix is.
 
     Args:
         joiners: The number of joiners there are.
@@ -87,18 +88,18 @@ class RangePolicy:
 
     def _decide(self, reported: Counts) -> "RangePolicy":
         """Draw regions for what joiners have reported, if those are better; the matrix, where no regions last."""
-        ranges, joiners, (held, came) = self.plan.ranges, self.joiners, read_histograms(reported)
+        ranges, (held, came) = self.plan.ranges, read_histograms(reported)
         r, s = (some + other.scaled(_weight(held, came)) for some, other in zip(held, came, strict=True))
         is_matrix, drifts = len(ranges.grids) == 1, self._drifts(*came)
-        best, least = drawn, _ = find_best_ranges(joiners, ranges.band, r, s)
-        if (drifts and (is_matrix or self.drifted)) or (is_matrix and self.expected is None):
-            best = matrix(joiners, ranges.band, r.total, s.total)
-            least = best.load(r, s)
+        lasts = is_matrix or ranges.block > 0
+        best, least = drawn, _ = find_best_ranges(self.joiners, ranges.band, r, s)
+        if (drifts and (lasts or self.drifted)) or (is_matrix and self.expected is None):
+            best, least = self._find_lasting((r, s), came if drifts else None)
         now = ranges.load(r, s)
         is_better = now.exceeds(least, MIN_LOAD_RATIO) or (len(best.grids) == 1 and not is_matrix)
         if self.is_trial:
             is_better = len(best.grids) > 1 and least.tuples < MAX_MATRIX_LOAD * now.tuples
-        has_to_wait = drifts and not is_matrix and not self.drifted
+        has_to_wait = drifts and not lasts and not self.drifted
         plan = replace(
             self.plan, to=best if is_better else None, reports=not is_better and (has_to_wait or not self.expected),
             arriving=None,
@@ -108,6 +109,23 @@ class RangePolicy:
             self, plan=plan, ratio=max(1.0, ratio), decided=self.held, decided_busiest=self.busiest, expected=drawn,
             drifted=has_to_wait,
         )  # fmt: skip
+
+    def _find_lasting(
+        self, all: tuple[Histogram, Histogram], came: Sequence[Histogram] | None
+    ) -> tuple[RangePartitioning, Load]:
+        """Find the best partitioning that does not depend on where values are: blocks, or the matrix.
+
+        Args:
+            came: What came, if it has values that were not there before.
+        """
+        band, (r, s) = self.plan.ranges.band, all
+        best = matrix(self.joiners, band, r.total, s.total)
+        load = best.load(r, s)
+        if came is not None and (blocks := find_best_blocks(self.joiners, band, all, came)):
+            least, arriving, by_matrix = blocks.load(r, s), blocks.load(*came), matrix_load(self.joiners, band, *came)
+            if least.tuples < MAX_MATRIX_LOAD * load.tuples and arriving.tuples < by_matrix.tuples:
+                return blocks, least
+        return best, load
 
     def _drifts(self, r: Histogram, s: Histogram) -> bool:
         """True if what came would make a joiner busier in the regions that suit what came before than in a matrix.

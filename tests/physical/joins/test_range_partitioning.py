@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from squallpy.base.keys import HOLE, NULL
 from squallpy.physical.joins.band_histograms import Band, Histogram, Positions, count_pairs, histogram_of, summarise
+from squallpy.physical.joins.cyclic_blocks import find_best_blocks
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Mapping, Numbers, Side
 from squallpy.physical.joins.range_partitioning import RangePartitioning, find_best_ranges, matrix_load
@@ -44,7 +45,8 @@ def partitionings(draw: st.DrawFn, band: Band, values: st.SearchStrategy[int]) -
     for shape in shapes[: len(bounds) + 1]:
         grids.append(Grid(Mapping(*shape), first))
         first += shape[0] * shape[1]
-    return RangePartitioning(band, draw(st.integers(0, 1)), tuple(bounds), tuple(grids))
+    home, block = draw(st.integers(0, 1)), draw(st.sampled_from([0, 1, 3, 8]))
+    return RangePartitioning(band, home, () if block else tuple(bounds), tuple(grids), block)
 
 
 @given(data=st.data(), low=st.integers(-5, 5), width=st.integers(0, 6))
@@ -121,6 +123,35 @@ def test_the_load_of_the_best_ranges(kind: str, joiners: int) -> None:
             least, matrix = least_load(joiners, width, r, s), matrix_load(joiners, band, *counted)
             assert load.tuples <= matrix.tuples * 1.001 and there.max() <= 1.05 * load.tuples + 50
             assert there.max() <= MOST * least, (width, sizes, there.max() / least, load)
+
+
+@pytest.mark.parametrize(("joiners", "width", "rate"), [(7, 1, 400), (16, 50, 10_000), (64, 20, 20_000)])
+def test_blocks_spread_all_that_comes(joiners: int, width: int, rate: int) -> None:
+    """Values grow by a rate with each batch: in none has a joiner many more tuples than of an even part, nor of all."""
+    draw, batches = np.random.default_rng(3), list[tuple[Numbers, Numbers]]()
+    for batch in range(12):
+        batches.append((batch * rate + draw.integers(0, rate, TUPLES), batch * rate + draw.integers(0, rate, TUPLES)))
+    band = Band(-width, width, pair_work=0.1)
+    so_far = [histogram(np.concatenate(some)) for some in zip(*batches[:4], strict=True)]
+    blocks = find_best_blocks(joiners, band, so_far, [histogram(some) for some in batches[3]])
+    assert blocks
+    held, even = np.zeros(joiners), 2 * TUPLES / joiners
+    for number, (r, s) in enumerate(batches):
+        came = np.zeros(joiners)
+        for side, ranks in ((Side.R, r), (Side.S, s)):
+            _, at, _ = blocks.route(side, positions(ranks), tickets(len(ranks)))
+            came += np.bincount(at, minlength=joiners)
+        held += came
+        assert came.max() <= 1.7 * even
+        if number == 3:
+            assert 0.9 < blocks.load(*so_far).tuples / held.max() < 1.1
+    assert held.max() <= 1.5 * len(batches) * even
+
+
+def test_no_blocks_of_doubles_and_of_one_value() -> None:
+    some, alike = [histogram(np.arange(9))] * 2, [histogram(np.full(9, 7))] * 2
+    assert find_best_blocks(4, Band(0, 1, is_real=True), some, some) is None
+    assert find_best_blocks(4, Band(-1, 1), alike, alike) is None
 
 
 @pytest.mark.parametrize("kind", ["even", "zipf1", "clusters", "one"])
