@@ -98,11 +98,11 @@ def go_on(pool: Any, model: Model, batch: Batch | None) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(histories(), st.booleans())
-def property_pool_equals_dictionary(history: History, is_grouped: bool) -> None:
+@given(histories(), st.sampled_from(["records", "group", "runs"]))
+def property_pool_equals_dictionary(history: History, index: str) -> None:
     width, rings, slices, batches = history
-    by, sliced = (slices[:1], slices[1:]) if is_grouped else ((), slices)
-    pool, model = Pool(width, Payload(rings), sliced, group=(*by, ())[0]), {}
+    by, sliced = (slices[:1], slices[1:]) if index == "group" else ((), slices)
+    pool, model = Pool(width, Payload(rings), sliced, group=(*by, ())[0], runs=index == "runs"), {}
     for batch in batches:
         go_on(pool, model, batch)
         assert len(pool) == len(model)
@@ -110,10 +110,11 @@ def property_pool_equals_dictionary(history: History, is_grouped: bool) -> None:
         check_lookups(pool)
 
 
-def property_exchanged_records_equal_a_dictionary() -> None:
+@pytest.mark.parametrize("runs", [False, True])
+def property_exchanged_records_equal_a_dictionary(runs: bool) -> None:
     """Records that come into the places of others, fewer, as many and more, with slices and while tables grow."""
     random, model = np.random.default_rng(5), dict[tuple[int, int], int]()
-    pool = Pool(2, Payload((Ring.COUNT,)), ((0,), (1,)))
+    pool = Pool(2, Payload((Ring.COUNT,)), ((0,), (1,)), runs=runs)
     sizes = (0, 0), (0, 1), (1, 0), (0, 700), (300, 300), (350, 9), (0, 9000), (8000, 90)
     for step, (goes, comes) in enumerate(sizes):
         gone = random.permutation(len(pool))[:goes]
@@ -188,11 +189,17 @@ def check_lookups(pool: Pool) -> None:
         ]
 
 
-def property_growth_keeps_everything() -> None:
-    """Hundreds of thousands of keys in and out, against numpy, with a slice of few large and many small groups."""
+@pytest.mark.parametrize("runs", [False, True])
+@pytest.mark.parametrize("together", [False, True])
+def property_growth_keeps_everything(runs: bool, together: bool) -> None:
+    """Hundreds of thousands of keys in and out, against numpy, with a slice of few large and many small groups.
+
+    Records of a small group stand together or not.
+    """
     random = np.random.default_rng(1)
-    pool = Pool(2, Payload((Ring.COUNT,)), ((0,), (1,)))
-    keys = np.stack([random.integers(0, 7, 200_000), random.integers(0, 50_000, 200_000)], axis=1)
+    pool = Pool(2, Payload((Ring.COUNT,)), ((1,), (0,)), runs=runs)
+    small = random.integers(0, 50_000, 200_000)
+    keys = np.stack([random.integers(0, 7, 200_000), np.sort(small) if together else small], axis=1)
     for start in range(0, len(keys), 9_999):
         part = keys[start : start + 9_999]
         pool.upsert(part, np.ones((len(part), 1), np.int64))
@@ -205,24 +212,24 @@ def property_growth_keeps_everything() -> None:
     pool.upsert(distinct[gone], -counts[gone].reshape(-1, 1))
     left = np.delete(distinct, gone, axis=0)
     assert len(pool) == len(left) and (pool.probe(distinct[gone]) == -1).all() and (pool.probe(left) >= 0).all()
-    for index in (0, 1):
-        bound = np.unique(left[:, index]).reshape(-1, 1)
+    for index, column in ((0, 1), (1, 0)):
+        bound = np.unique(left[:, column]).reshape(-1, 1)
         rows, slots = pool.slice(index, bound)
         assert len(slots) == len(left) == len(np.unique(slots))
-        assert np.array_equal(pool.keys[slots, index], bound[rows, 0])
+        assert np.array_equal(pool.keys[slots, column], bound[rows, 0])
         assert np.array_equal(np.lexsort((slots, rows)), np.arange(len(rows)))
 
     pool.clear()
-    assert len(pool) == 0 and (pool.probe(left) == -1).all() and len(pool.slice(0, bound)[0]) == 0
+    assert len(pool) == 0 and (pool.probe(left) == -1).all() and len(pool.slice(1, bound)[0]) == 0
     pool.upsert(left, np.ones((len(left), 1), np.int64))
     assert np.array_equal(pool.keys, left)
 
 
-@pytest.mark.parametrize("group", [(), (1,)])
-def property_crowded_tables_take_turns(group: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("group", "runs"), [((), False), ((1,), False), ((), True)])
+def property_crowded_tables_take_turns(group: tuple[int, ...], runs: bool) -> None:
     """Keys that come and go within a chunk, in tables as full as they get, against numpy."""
     random = np.random.default_rng(3)
-    pool = Pool(2, Payload((Ring.COUNT,)), ((1,), (0, 1)), group=group)
+    pool = Pool(2, Payload((Ring.COUNT,)), ((1,), (0, 1)), group=group, runs=runs)
     totals = np.zeros(2400, np.int64)
     for _ in range(60):
         picked, signs = random.integers(0, 2400, 3000), random.integers(-1, 2, (3000, 1))
@@ -236,6 +243,44 @@ def property_crowded_tables_take_turns(group: tuple[int, ...]) -> None:
             rows, slots = pool.slice(index, np.ascontiguousarray(bound))
             assert np.array_equal(np.sort(pool.keys[slots, 0]), there)
             assert np.array_equal(pool.keys[slots][:, list(pool.slices[index])], bound[rows])
+
+
+def property_runs_are_split_and_joined() -> None:
+    """Small groups whose records come together, of which parts go and come again, against numpy; one entry a run."""
+    random, held = np.random.default_rng(7), np.empty((0, 2), np.int64)
+    pool, group = Pool(2, COUNTED, ((0,), (1,)), runs=True), 0
+    for step in range(60):
+        new = np.repeat(np.arange(group, group + 100), random.integers(1, 8, 100))
+        new = np.stack([new, np.arange(len(new)) % 8 + 8 * (step % 3)], axis=1)
+        gone = random.permutation(len(held))[: random.integers(0, len(held) // 3 + 1)]
+        back = held[gone[: len(gone) // 4]]
+        signs = np.repeat([1, -1, 1], [len(new), len(gone), len(back)])
+        pool.upsert(np.concatenate([new, held[gone], back]), signs.reshape(-1, 1))
+        held, group = np.concatenate([np.delete(held, gone, axis=0), back, new]), group + 100
+        keys = pool.keys.copy()
+        assert np.array_equal(keys[np.lexsort(keys.T)], held[np.lexsort(held.T)])
+        assert np.array_equal(pool.probe(keys), pool.scan()) and (pool.probe(keys + np.array([0, 100])) == -1).all()
+        for index in (0, 1):
+            bound = np.unique(held[:, index]).reshape(-1, 1)
+            rows, slots = pool.slice(index, bound)
+            assert np.array_equal(pool.keys[slots, index], bound[rows, 0]) and len(slots) == len(held)
+            assert np.array_equal(np.lexsort((slots, rows)), np.arange(len(rows)))
+        assert pool.entries == 1 + np.count_nonzero(keys[1:, 0] != keys[:-1, 0]) < len(held)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_large_groups_are_indexed_by_record(together: bool) -> None:
+    """A pass over all records of a group would take longer with each that comes."""
+    keys = np.stack([np.arange(20_000) // 10_000 if together else np.arange(20_000) % 2, np.arange(20_000)], axis=1)
+    pool, plain = Pool(2, COUNTED, ((0,),), runs=True), Pool(2, COUNTED, ((0,),))
+    for start in range(0, 20_000, 500):
+        for each in (pool, plain):
+            each.upsert(keys[start : start + 500], np.ones((500, 1), np.int64))
+    assert pool.entries == 20_000 and pool.usage["slices"] == plain.usage["slices"]
+    assert np.array_equal(pool.keys, plain.keys)
+    bound = np.array([[0], [1], [2]])
+    for found, expected in zip(pool.slice(0, bound), plain.slice(0, bound), strict=True):
+        assert np.array_equal(found, expected)
 
 
 def property_same_calls_same_slots() -> None:
@@ -293,6 +338,7 @@ COUNTED = Payload((Ring.COUNT,))
 KINDS: dict[str, Callable[[], Any]] = {
     "hashes": lambda: Pool(2, COUNTED),
     "hashes of a group": lambda: Pool(2, COUNTED, group=(0,)),
+    "hashes of runs": lambda: Pool(2, COUNTED, ((1,),), runs=True),
     "order": lambda: Pool(2, COUNTED, orders=(ORDER,)),
     "order alone": lambda: SortedPool(2, COUNTED, (ORDER,)),
 }

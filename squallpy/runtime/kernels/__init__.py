@@ -10,7 +10,8 @@
     grouped_entries · grouped_members · grouped_contents          what grouped rows are made of
     numbered_keys                                                 keys by small numbers
     arena_tables · line_comparison                                small hash tables in one arena
-    group_index                                                   lookups by a key among the columns of a pool
+    primary_index · group_index · run_index                       entries for each record, or for runs of them
+    slice_lookup                                                  lookups by some columns of a pool, however kept
     page_watch                                                    pages of a pool that were written
     sorted_index (tree)                                           sorted indexes of pools, with sums of ranges
     payload_columns · payload_arithmetic · payload_products       lanes of views

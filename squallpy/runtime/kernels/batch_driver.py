@@ -19,14 +19,13 @@ from numba import types
 from numba.core.cgutils import alloca_once
 
 from squallpy.runtime.kernels import pool_layout as at
-from squallpy.runtime.kernels.group_index import hash_record
-from squallpy.runtime.kernels.hash_index import LOW, home, seek, table_of
 from squallpy.runtime.kernels.intrinsics import load, operation, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined, kernel, making
 from squallpy.runtime.kernels.key_marks import clear_marks
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.payload_arithmetic import add, copy, is_zero
 from squallpy.runtime.kernels.pool_records import clear_records, grow_on
+from squallpy.runtime.kernels.run_index import find_record
 from squallpy.runtime.kernels.trigger_steps import ADD, GROW, call, frame_at
 
 # Words that the driver is given; behind them stand the entries of sections, in this order.
@@ -325,21 +324,19 @@ def _apply_result(entry: int, steps: int) -> bool:
 def _compare(frame: Vector, keys: int, words: int, count: int, before: int, after: int) -> None:
     """Note the payloads of keys, 0 where there is none, and what they will be when others are added."""
     places, width, broad = frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
-    table, shape = table_of(frame[places])
     for row in range(count):
         key, change = keys + 8 * row * width, words + 8 * row * broad
         old, new = before + 8 * row * broad, after + 8 * row * broad
-        h = hash_record(frame, key)
-        position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
-        if position >= 0:
-            there = frame[places + at.WORDS] + 8 * ((load(table, position) & LOW) - 1) * broad
+        record = find_record(frame, key)
+        if record >= 0:
+            there = frame[places + at.WORDS] + 8 * record * broad
             copy(old, there, broad)
             copy(new, there, broad)
             is_left = add(frame, new, change)
         else:
             copy(new, change, broad)
             is_left = not is_zero(frame, change)
-        for i in range(broad if position < 0 else 0):
+        for i in range(broad if record < 0 else 0):
             store(old, i, 0)
         for i in range(broad if not is_left else 0):
             store(new, i, 0)

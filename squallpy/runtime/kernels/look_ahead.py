@@ -11,6 +11,8 @@ from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.postings import ALONE
+from squallpy.runtime.kernels.primary_index import indexed_columns, is_by_runs
+from squallpy.runtime.kernels.run_index import seek_record
 from squallpy.runtime.kernels.trigger_steps import call, frame_at
 
 ASK: Final = 10  # addresses in the table
@@ -75,7 +77,7 @@ def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, befor
     """Ask for lines of the index, then for those of records, then compare keys."""
     frame = frame_at(where)
     places, scratch, own = frame[at.PLACES], where + 8 * frame[at.SCRATCH], frame[at.KEY]
-    picks, count = frame[at.BOUNDS] - own - 1, load(frame[HEAD], at.COUNT)
+    picks, count, by_runs = indexed_columns(frame), load(frame[HEAD], at.COUNT), is_by_runs(frame)
     (table, shape), wide, broad = table_of(frame[places]), 8 * own, 8 * frame[at.PAYLOAD]
     records, payloads = frame[places + at.KEYS], frame[places + at.WORDS]
     found, sought, n = scratch + 8 * _FOUND, scratch + 8 * _SOUGHT, 0
@@ -99,6 +101,9 @@ def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, befor
     for i in range(n):
         row, h, start = load(sought, i), load(scratch, i), load(scratch, at.CHUNK + i)
         key = _put_key(frame, keys + 8 * row * width, columns)
+        if by_runs:
+            store(found, row, seek_record(frame, table, shape, start, h, key))
+            continue
         if own == 1:
             position = seek(table, shape, start, h, key, 1, records, 8)
         else:
@@ -127,7 +132,8 @@ def _ask_ahead(where: int, s: int, keys: int, width: int, columns: int, rows: in
         return 0
     places, scratch, own = frame[at.PLACES], frame[at.SCRATCH], frame[at.KEY]
     picks = frame[at.BOUNDS] + s * (own + 1)
-    place = places + at.SLICE + s * at.SLICE_STRIDE if s >= 0 else places
+    is_primary = s < 0 or (s == 0 and is_by_runs(frame))
+    place = places if is_primary else places + at.SLICE + s * at.SLICE_STRIDE
     (table, shape), wide, broad = table_of(frame[place]), 8 * own, 8 * frame[at.PAYLOAD]
     records, payloads, arena = frame[places + at.KEYS], frame[places + at.WORDS], frame[place + at.ARENA]
     _ask_index(frame, table, shape, picks, keys, width, columns, rows)
@@ -138,14 +144,14 @@ def _ask_ahead(where: int, s: int, keys: int, width: int, columns: int, rows: in
         frame[scratch + row] = -1
         if number < 0:
             continue
-        if s < 0 or number >= ALONE:
-            record = number if s < 0 else number - ALONE
+        if is_primary or number >= ALONE:
+            record = number if is_primary else number - ALONE
             prefetch(records + record * wide)
             prefetch(payloads + record * broad)
         else:
             frame[scratch + row] = number
             prefetch(block_at(arena, number))
-    for row in range(rows if s >= 0 else 0):
+    for row in range(0 if is_primary else rows):
         if frame[scratch + row] >= 0:
             posting = block_at(arena, frame[scratch + row])
             for i in range(min(_POSTING, load32(posting, at.LENGTH))):

@@ -23,22 +23,23 @@ import numpy as np
 from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels import pool_layout
-from squallpy.runtime.kernels.group_index import group_records
 from squallpy.runtime.kernels.hash_index import FIRST, HEADER, MOST, OF, SIZE, begin_growing, wider
 from squallpy.runtime.kernels.memory_area import CONSTANTS, Area
 from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
 from squallpy.runtime.kernels.page_watch import PageWatch, WatchedPages
 from squallpy.runtime.kernels.pool_records import (
     clear_records,
+    forget_runs,
     get_records,
     grow_on,
     hashes_of,
+    index_records,
     probe_records,
     records_between,
     upsert_records,
 )
-from squallpy.runtime.kernels.postings import slice_records
 from squallpy.runtime.kernels.record_exchange import attach_records, close_gaps, detach_records
+from squallpy.runtime.kernels.slice_lookup import slice_records
 from squallpy.runtime.kernels.sorted_index import SortedIndex
 from squallpy.runtime.kernels.touched_groups import note_groups
 from squallpy.runtime.kernels.view_container import HASHES, Container, OrderedContainer
@@ -50,6 +51,7 @@ _AHEAD = 1 << 15  # records for which memory is got ready, at least; fewer are n
 _LARGE = 1 << 17  # words of an index for whose growth memory is got ready
 _LEAST = 16  # rows for which an index that grows does so
 _UNWATCHED = (0, 0)
+_SCALARS = pool_layout.SLICE_STATE - pool_layout.COUNT  # of the head, before those of slices
 _GIVEN = np.empty(0, np.int64)  # a lifting of payloads that are given
 _PIECE = 1 << 12  # rows that are added at a time while an index grows
 
@@ -58,8 +60,9 @@ class Pool(OrderedContainer):
     """A map from keys, rows of `key_width` int64, to elements of `payload`'s ring; zero elements are not kept.
 
     Slots number the records 0 … len − 1 without holes, in an order that depends on the calls alone; they hold until the
-    next `upsert` or `clear`. `slices` are key columns to look up by, `group` those that its own index is by, if not
-    all, on which few records agree; `orders` are of sorted indexes.
+    next `upsert` or `clear`. `slices` are key columns to look up by, `group` those that its primary index is by, if not
+    all, on which few records agree; `orders` are of sorted indexes. With `runs` the primary index is by the first slice
+    as long as the records of a group stand together (`run_index.py`).
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Pool(OrderedContainer):
         name: str = "pool",
         orders: tuple[Order, ...] = (),
         group: tuple[int, ...] = (),
+        runs: bool = False,
     ) -> None:
         assert payload.width > 0, "a payload has at least one lane"
         assert all(0 <= column < key_width for columns in (*slices, group) for column in columns), (
@@ -96,13 +100,14 @@ class Pool(OrderedContainer):
             start + 1 + key_width,
             places + 2 * len(regions),
             *_UNWATCHED,
+            1 if runs and slices and not group else 0,
         ]
         assert CONSTANTS + len(fixed) == pool_layout.RINGS
         self._area = Area(
             storage,
             name,
             regions,
-            scalars=3 + pool_layout.STATE * len(slices),
+            scalars=_SCALARS + pool_layout.STATE * len(slices),
             constants=[*fixed, *rings, *bounds],
             scratch=6 * pool_layout.CHUNK + key_width,
         )
@@ -167,6 +172,7 @@ class Pool(OrderedContainer):
     def exchange(self, gone: Words, keys: Words, words: Words) -> None:
         """Drop records by their slots, and add others, of which none is there and none is zero."""
         assert not self.sorted
+        self.index_by_record()
         frame = self._area.current()
         detach_records(frame, gone)
         self._add(keys, words, lambda start, stop: attach_records(frame, gone, keys, words, start, stop))
@@ -188,23 +194,28 @@ class Pool(OrderedContainer):
 
         Rows ascend, then slots.
         """
-        if index < 0:
-            return group_records(self._area.current(), bound)
-        assert bound.shape[1] == len(self.slices[index])
+        assert bound.shape[1] == len(self.slices[index] if index >= 0 else self.group)
+        if index < 0 and self._is_by_runs:
+            found = self.probe(bound)
+            rows = np.flatnonzero(found >= 0)
+            return rows, found[rows]
         return slice_records(self._area.current(), index, bound)
 
     def copy_fraction(self, reached: Words, low: int, high: int) -> tuple[Words, Words]:
         if self.sorted or low == high:
             return super().copy_fraction(reached, low, high)
+        self.index_by_record()
         slots = records_between(self._area.current(), low, high)
         return self.keys.take(slots, axis=0), self.words.take(slots, axis=0)
 
     def select_copied(self, keys: Words, reached: Words, low: int) -> Words:
         if self.sorted or low == HASHES:
             return super().select_copied(keys, reached, low)
+        self.index_by_record()
         return np.flatnonzero(hashes_of(self._area.current(), keys) < low)
 
     def fill(self, keys: Words, words: Words, high: int) -> None:
+        self.index_by_record()
         if not self.sorted:  # filled in the order of hashes, a small index would be crowded at its beginning
             self._widen((len(self) + len(keys)) * HASHES // high)
         self.upsert(keys, words)
@@ -276,7 +287,9 @@ class Pool(OrderedContainer):
 
     def make_room(self) -> None:
         """Extend each region that has no room for one more chunk of records."""
-        area, count = self._area, len(self) + pool_layout.CHUNK
+        if self._area.head[pool_layout.PASSED] >= pool_layout.MOST_PASSED:
+            self.index_by_record()
+        area, count = self._area, len(self) + 2 * pool_layout.CHUNK
         assert count < 2**31, "a pool holds fewer than 2³¹ records"
         needs = [(_KEYS, count * self.key_width), (_WORDS, count * self.payload.width)]
         for s, index in self._indexes():
@@ -286,7 +299,7 @@ class Pool(OrderedContainer):
             if words > area.words(region):
                 area.grow(region, max(words, 2 * area.words(region)))
         for region, entries in self._entries().items():
-            if (entries + pool_layout.CHUNK) * OF >= self._size(region) * MOST:
+            if (entries + 2 * pool_layout.CHUNK) * OF >= self._size(region) * MOST:
                 self._grow_index(region)
 
     def _widen(self, records: int) -> None:
@@ -314,13 +327,32 @@ class Pool(OrderedContainer):
         area.get_ready(growing)
 
     def _indexes(self) -> list[tuple[int, int]]:
-        """Pair each slice with the region of its index; its arena and `where` come after."""
-        return [(s, _SLICE + _SLICE_REGIONS * s) for s in range(len(self.slices))]
+        """Pair each slice that has postings with the region of its index; its arena and `where` come after."""
+        return [(s, _SLICE + _SLICE_REGIONS * s) for s in range(1 if self._is_by_runs else 0, len(self.slices))]
 
     def _entries(self) -> dict[int, int]:
         """Count the entries of each index, by its region."""
         live = {region: self._state(s, pool_layout.LIVE) for s, region in self._indexes()}
-        return {_INDEX: len(self), **live}
+        return {_INDEX: self._area.head[pool_layout.ENTRIES] if self._is_by_runs else len(self), **live}
+
+    @property
+    def entries(self) -> int:
+        """Count the entries of the primary index."""
+        return self._entries()[_INDEX]
+
+    def index_by_record(self) -> None:
+        """Let the primary index have an entry for each record from now on, if it is by runs, and slice 0 postings."""
+        if not self._is_by_runs:
+            return
+        frame, done = self._area.current(), 0
+        forget_runs(frame)
+        self._widen(len(self))
+        while (done := index_records(frame, done)) < len(self):
+            self.make_room()
+
+    @property
+    def _is_by_runs(self) -> bool:
+        return self._area.frame[pool_layout.RUNS] != 0 and self._area.head[pool_layout.BY_RECORD] == 0
 
     def _pieces(self, s: int) -> int:
         """Count the pieces of the slice's arena that were ever used."""

@@ -12,7 +12,8 @@ BOUNDS: Final = 6  # where the slices' columns begin, behind the index's: how ma
 SCRATCH: Final = 7  # where the scratch begins: a chunk's hashes and positions, twice that for who comes or goes, a key
 MARKS: Final = 8  # address of a byte for each page of records that is watched (`page_watch`),
 WATCHED: Final = 9  # and how many there are
-RINGS: Final = 10  # ring of each lane, from here
+RUNS: Final = 10  # 1: the index may be by runs of records that agree on the columns of slice 0
+RINGS: Final = 11  # ring of each lane, from here
 
 # Regions, as offsets from PLACES; words are one further.
 INDEX: Final = 0
@@ -27,7 +28,10 @@ WHERE: Final = 4
 COUNT: Final = 1  # live records: they are numbered 0 … COUNT − 1 without holes
 GROWING: Final = 2  # does the table of any index grow?
 APPENDED: Final = 3  # 1: its records are in no index
-SLICE_STATE: Final = 4  # for each slice STATE words:
+BY_RECORD: Final = 4  # 1: the index has an entry for each record, also of a pool in which it might be by runs
+ENTRIES: Final = 5  # of an index by runs
+PASSED: Final = 6  # records and entries that were passed where rows were added, above what is allowed
+SLICE_STATE: Final = 7  # for each slice STATE words:
 LIVE: Final = 0  # entries of its index
 TOP: Final = 1  # pieces of its arena ever used
 CLASSES: Final = 2  # a bit for each size class of which a block is free
@@ -53,3 +57,4 @@ LISTED: Final = 4 * CHUNK  # where in the scratch records that are to be linked 
 # lie between the top and where that can begin.
 ARENA_ROOM: Final = 4  # for each record of the pool,
 ARENA_LEAST: Final = 64 * CHUNK  # and besides
+MOST_PASSED: Final = 4096  # from there on an index is no longer by runs

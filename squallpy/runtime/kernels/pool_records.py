@@ -11,7 +11,6 @@ import numpy as np
 
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.cofactor_lifting import lift_payload
-from squallpy.runtime.kernels.group_index import hash_record
 from squallpy.runtime.kernels.hash_index import (
     HIGH,
     LOW,
@@ -37,6 +36,7 @@ from squallpy.runtime.kernels.kernel_compiler import (
     VECTOR,
     Vector,
     address,
+    called,
     inlined,
     kernel,
     making,
@@ -45,7 +45,9 @@ from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import add, copy, is_zero
-from squallpy.runtime.kernels.postings import ask_unlink, has_room, link, renumber, unlink, unlink_all
+from squallpy.runtime.kernels.postings import ask_unlink, has_room, link, link_between, renumber, unlink, unlink_all
+from squallpy.runtime.kernels.primary_index import hash_record, is_by_runs
+from squallpy.runtime.kernels.run_index import ALLOWED, drop_from_run, enter_newest, seek_in_runs, seek_record
 
 _WIDE: Final = 128  # bytes of a payload whose lines are asked for a few rows ahead, besides its first and last
 _AHEAD: Final = 3
@@ -128,6 +130,44 @@ def _ask_leaving(frame: Vector, given: int, rows: int, count: int) -> None:
         ask_unlink(frame, leaving, n)
 
 
+@called
+def _upsert_runs(frame: Vector, base: int, given: int, start: int, stop: int) -> int:
+    """Add rows as `upsert_records` does where the index is by runs; keys and payloads stand at addresses."""
+    head, places, scratch = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH]
+    (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
+    key, payload, count = frame[at.KEY], frame[at.PAYLOAD], load(head, at.COUNT)
+    for chunk in range(start, stop, at.CHUNK):
+        here = min(at.CHUNK, stop - chunk)
+        if not has_room(frame, count):
+            store(head, at.COUNT, count)
+            return chunk
+        ask_records(frame, base, chunk, here)
+        linked, removed, passed = count, False, load(head, at.PASSED) - ALLOWED * here
+        for j in range(here):
+            row, source = base + 8 * (chunk + j) * key, given + 8 * (chunk + j) * payload
+            h = frame[scratch + j]
+            guess = home(h, shape) if removed else frame[scratch + at.CHUNK + j]
+            found, more = seek_in_runs(frame, count, table, shape, guess, h, row)
+            passed += more
+            if found >= 0:
+                mark_written(frame, found)
+                if not add(frame, words + 8 * found * payload, source):
+                    link(frame, linked, count)
+                    drop_from_run(frame, found, count)
+                    count -= 1
+                    linked, removed = count, True
+            elif not is_zero(frame, source):
+                copy(keys + 8 * count * key, row, key)
+                copy(words + 8 * count * payload, source, payload)
+                enter_newest(frame, table, shape, ~found, h, count)
+                mark_written(frame, count)
+                count += 1
+        link(frame, linked, count)
+        store(head, at.PASSED, max(0, passed))
+    store(head, at.COUNT, count)
+    return stop
+
+
 @kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {VECTOR}, int64, int64)")
 def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vector, start: int, stop: int) -> int:
     """Add rows `start` … `stop` − 1. Returns the first row of a chunk without room, or `stop`; −1: bad shapes.
@@ -137,6 +177,8 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
     key, payload, lifted = frame[at.KEY], frame[at.PAYLOAD], lifting.shape[0] > 0
     if rows.shape[1] != key or payloads.shape[0] != rows.shape[0] or (payloads.shape[1] != payload and not lifted):
         return -1
+    if is_by_runs(frame):
+        return _upsert_runs(frame, address(rows), address(payloads), start, stop)
     head, places, scratch = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH]
     (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
     wide, broad, stride = 8 * key, 8 * payload, 8 * payloads.shape[1]
@@ -196,16 +238,14 @@ def grow_on(frame: Vector, rows: int) -> None:
 def probed(frame: Vector, rows: Vector) -> Words:
     """Find the record of each key, −1 where there is none."""
     n, key, places, scratch = rows.shape[0], frame[at.KEY], frame[at.PLACES], frame[at.SCRATCH]
-    (table, shape), keys = table_of(frame[places]), frame[places + at.KEYS]
-    base, wide = address(rows), 8 * key
+    (table, shape), base, wide = table_of(frame[places]), address(rows), 8 * key
     found = np.empty(n, np.int64)
     for chunk in range(0, n, at.CHUNK):
         here = min(at.CHUNK, n - chunk)
         ask_records(frame, base, chunk, here)
         for j in range(here):
             h, position = frame[scratch + j], frame[scratch + at.CHUNK + j]
-            position = seek(table, shape, position, h, base + (chunk + j) * wide, key, keys, wide)
-            found[chunk + j] = (load(table, position) & LOW) - 1 if position >= 0 else -1
+            found[chunk + j] = seek_record(frame, table, shape, position, h, base + (chunk + j) * wide)
     return found
 
 
@@ -278,3 +318,36 @@ def clear_records(frame: Vector) -> None:
         settle(frame[places])
     unlink_all(frame, count)
     store(head, at.COUNT, 0)
+    store(head, at.ENTRIES, 0)
+
+
+@kernel(f"void({VECTOR})")
+def forget_runs(frame: Vector) -> None:
+    """Empty an index by runs, which shall have an entry for each record."""
+    head = frame[HEAD]
+    wipe_all(frame[frame[at.PLACES]])
+    store(head, at.BY_RECORD, 1)
+    store(head, at.ENTRIES, 0)
+    store(head, at.PASSED, 0)
+
+
+@kernel(f"int64({VECTOR}, int64)")
+def index_records(frame: Vector, start: int) -> int:
+    """Enter records, from `start` on, in the index that had runs, and in slice 0.
+
+    Returns the first record of a chunk without room, or how many there are.
+    """
+    head, places, wide = frame[HEAD], frame[at.PLACES], 8 * frame[at.KEY]
+    (table, shape), keys, count = table_of(frame[places]), frame[places + at.KEYS], load(head, at.COUNT)
+    for chunk in range(start, count, at.CHUNK):
+        if not has_room(frame, count):
+            return chunk
+        here = min(at.CHUNK, count - chunk)
+        ask_records(frame, keys, chunk, here)
+        for record in range(chunk, chunk + here):
+            key = keys + record * wide
+            h = hash_record(frame, key)
+            position = seek(table, shape, home(h, shape), h, key, frame[at.KEY], keys, wide)
+            insert(table, shape, ~position, (h & HIGH) | (record + 1))
+        link_between(frame, chunk, chunk + here, 0, 1)
+    return count

@@ -35,10 +35,11 @@ from squallpy.runtime.kernels.hash_index import (
 )
 from squallpy.runtime.kernels.hashing import hash_picked
 from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store, store32
-from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel, making
+from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined, making
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_arithmetic import copy
+from squallpy.runtime.kernels.primary_index import first_slice, is_by_runs
 
 ALONE = 1 << 31  # numbers from here on are no block's, but stand for record `number − ALONE`
 
@@ -126,7 +127,7 @@ def ask_unlink(frame: Vector, start: int, count: int) -> None:
     tells its values.
     """
     keys, wide, notes = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY], frame[at.SCRATCH] + at.LISTED
-    for s in range(frame[at.SLICES]):
+    for s in range(first_slice(frame), frame[at.SLICES]):
         place = _place(frame, s)
         (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], frame[place + at.WHERE]
         for i in range(count):
@@ -148,17 +149,30 @@ def ask_unlink(frame: Vector, start: int, count: int) -> None:
 
 
 @inlined
+def _entries(frame: Vector, count: int) -> int:
+    """Count the entries that the primary index of a pool of `count` may have after a chunk of records.
+
+    By runs, a record that goes may leave two runs, and the last that comes into its place be one. Where too much is
+    passed, there is no room.
+    """
+    if not is_by_runs(frame):
+        return count + at.CHUNK
+    head = frame[HEAD]
+    return load(head, at.ENTRIES) + 2 * at.CHUNK if load(head, at.PASSED) < at.MOST_PASSED else 1 << 40
+
+
+@inlined
 def has_room(frame: Vector, count: int) -> bool:
     """True if a chunk of records can be added, and linked, whatever their keys, to a pool of `count`."""
     places, then = frame[at.PLACES], count + at.CHUNK
     _, shape = table_of(frame[places])
     if (
-        full(then, shape)
+        full(_entries(frame, count), shape)
         or then * frame[at.KEY] > frame[places + at.KEYS + 1]
         or then * frame[at.PAYLOAD] > frame[places + at.WORDS + 1]
     ):
         return False
-    for s in range(frame[at.SLICES]):
+    for s in range(first_slice(frame), frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
         _, shape = table_of(frame[place])
         if (
@@ -173,22 +187,34 @@ def has_room(frame: Vector, count: int) -> bool:
 @inlined
 def link(frame: Vector, first: int, count: int) -> None:
     """Enter the newest records, from `first` on and a chunk at most, in all slices; there is room."""
+    link_between(frame, first, count, first_slice(frame), frame[at.SLICES])
+
+
+@inlined
+def link_between(frame: Vector, first: int, count: int, start: int, stop: int) -> None:
+    """Enter records from `first` to `count` − 1, a chunk at most, in slices `start` to `stop` − 1; there is room."""
     listed = frame[at.SCRATCH] + at.LISTED
     for record in range(first, count):
         frame[listed + record - first] = record
-    link_listed(frame, count - first)
+    _link(frame, count - first, start, stop)
 
 
 @inlined
 def link_listed(frame: Vector, count: int) -> None:
-    """Enter the records that are listed in the scratch, a chunk at most, in all slices; there is room.
+    """Enter the records that are listed in the scratch, a chunk at most, in all slices; there is room."""
+    _link(frame, count, first_slice(frame), frame[at.SLICES])
+
+
+@inlined
+def _link(frame: Vector, count: int, start: int, stop: int) -> None:
+    """Enter the records that are listed in the scratch in slices `start` to `stop` − 1.
 
     Slice by slice, and in passes: each asks for the cache lines that the next will need, of the index, then who stands
     there, then the posting's end and the key that tells its values.
     """
     hashes, keys, wide = frame[at.SCRATCH] + 2 * at.CHUNK, frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
     positions, listed = hashes + at.CHUNK, frame[at.SCRATCH] + at.LISTED
-    for s in range(frame[at.SLICES]):
+    for s in range(start, stop):
         place, columns, state = _place(frame, s), _columns(frame, s), _state(frame, s)
         (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], frame[place + at.WHERE]
         picks, width = address(frame) + 8 * (columns + 1), frame[columns]
@@ -259,7 +285,7 @@ def _moved(state: int, arena: int, number: int, size_class: int) -> tuple[int, i
 @inlined
 def unlink(frame: Vector, record: int) -> None:
     """Take a record out of all slices; its key is still there."""
-    for s in range(frame[at.SLICES]):
+    for s in range(first_slice(frame), frame[at.SLICES]):
         place, state, h = _place(frame, s), _state(frame, s), _hash(frame, s, _key(frame, record))
         (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], frame[place + at.WHERE]
         position = _position(frame, s, h, record)
@@ -296,7 +322,7 @@ def _without(state: int, arena: int, where: int, block: int, gone: int) -> int:
 @inlined
 def renumber(frame: Vector, old: int, new: int) -> None:
     """Change a record's number from `old` to `new`, which no other has; its key is still at `old`."""
-    for s in range(frame[at.SLICES]):
+    for s in range(first_slice(frame), frame[at.SLICES]):
         place, h = _place(frame, s), _hash(frame, s, _key(frame, old))
         (table, _), where = table_of(frame[place]), frame[place + at.WHERE]
         position = _position(frame, s, h, old)
@@ -313,7 +339,7 @@ def renumber(frame: Vector, old: int, new: int) -> None:
 @inlined
 def unlink_all(frame: Vector, count: int) -> None:
     """Empty all slices of a pool of `count`, at a cost in proportion to it; the keys are still there."""
-    for s in range(frame[at.SLICES]):
+    for s in range(first_slice(frame), frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
         table, shape = table_of(frame[place])
         if count * 64 > shape[0]:
@@ -425,9 +451,3 @@ def entry_of(frame: Vector, s: int, key: int) -> int:
         if load32(posting, at.SHAPE) & at.DISORDER != 0:
             sort_posting(posting, frame[place + at.WHERE])
     return number
-
-
-@kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, int64, {GIVEN_MATRIX})")
-def slice_records(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
-    """Do what `sliced` does, as an entry point."""
-    return sliced(frame, s, bound)

@@ -7,7 +7,6 @@ about as many come as go this saves half of the work.
 """
 
 from squallpy.runtime.kernels import pool_layout as at
-from squallpy.runtime.kernels.group_index import hash_record
 from squallpy.runtime.kernels.hash_index import HIGH, ask, home, insert, remove, seek, seek_number, table_of
 from squallpy.runtime.kernels.intrinsics import load, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, GIVEN_VECTOR, VECTOR, Vector, address, kernel
@@ -16,6 +15,7 @@ from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.pool_records import ask_records, move_record
 from squallpy.runtime.kernels.postings import ask_unlink, has_room, link_listed, unlink
+from squallpy.runtime.kernels.primary_index import hash_record
 
 
 @kernel(f"void({VECTOR}, {GIVEN_VECTOR})")

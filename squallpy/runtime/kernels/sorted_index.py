@@ -74,8 +74,8 @@ class SortedIndex:
         self._stride = width + payload.width * (3 if order.extents else 1) + (2 if order.heights else 1)
         known = order.equal + 1 if order.heights else nodes.EXTENTS if order.extents else nodes.NO_SUMMARY
         rings = [ring.code for ring in payload.rings]
-        scratch = pool_layout.RINGS + len(rings) + 4
-        fixed = [width, payload.width, len(rings), self._stride, pool_layout.RINGS + len(rings), known, scratch, 0, 0]
+        ends = pool_layout.RINGS + len(rings)
+        fixed = [width, payload.width, len(rings), self._stride, ends, known, ends + 4, 0, 0, 0]
         regions = {"entries": _BIRTH * nodes.FANOUT * self._stride, "nodes": _BIRTH * nodes.HEADER}
         self._area = Area(
             storage,
@@ -85,7 +85,7 @@ class SortedIndex:
             constants=[*fixed, *rings],
             scratch=nodes.scratch_words(payload.width),
         )
-        self._compared = scratch + nodes.COMPARED
+        self._compared = ends + 4 + nodes.COMPARED
         assert CONSTANTS + len(fixed) == pool_layout.RINGS
 
     def upsert(self, keys: Words, words: Words) -> None:

@@ -11,7 +11,6 @@ from numba import carray  # type: ignore[attr-defined]
 from squallpy.base.index_order import Order
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.c_functions import CFunction, c_function
-from squallpy.runtime.kernels.group_index import find_record
 from squallpy.runtime.kernels.intrinsics import load, pointer, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined, making
 from squallpy.runtime.kernels.memory_area import HEAD
@@ -19,6 +18,7 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.radix_sort import ascending
+from squallpy.runtime.kernels.run_index import find_record
 from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
 from squallpy.runtime.kernels.tree.lookup import end_between
 from squallpy.runtime.kernels.tree.nodes import FANOUT, entry_at

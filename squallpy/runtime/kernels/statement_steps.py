@@ -17,7 +17,6 @@ from numba import carray  # type: ignore[attr-defined]
 from squallpy.base.rings.cofactor import PLAIN, POWERS
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.cofactor_products import TILE, add_products, settle, workspace
-from squallpy.runtime.kernels.group_index import grouped
 from squallpy.runtime.kernels.intrinsics import load, pointer, store
 from squallpy.runtime.kernels.kernel_compiler import (
     GIVEN_MATRIX,
@@ -34,7 +33,7 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.monomial_sums import multiply_monomials, sum_monomials
 from squallpy.runtime.kernels.payload_products import combine
 from squallpy.runtime.kernels.pool_records import probed
-from squallpy.runtime.kernels.postings import sliced
+from squallpy.runtime.kernels.slice_lookup import sliced_records
 
 # Operations, the first word of a step. The second is the step's length.
 PROBE: Final = 0
@@ -146,7 +145,7 @@ def _found(frame: Vector, kind: int, index: int, given: Vector) -> tuple[Words, 
     if kind == PROBE:
         return _among(probed(frame, given))
     if kind == SLICE:
-        return sliced(frame, index, given) if index >= 0 else grouped(frame, given)
+        return sliced_records(frame, index, given)
     return _crossed(given.shape[0], load(frame[HEAD], at.COUNT))
 
 

@@ -7,12 +7,13 @@ from typing import Final
 
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.c_functions import c_function
-from squallpy.runtime.kernels.group_index import hash_record
 from squallpy.runtime.kernels.hash_index import HIGH, LOW, ask, full, home, insert, is_of, peek, seek, table_of
 from squallpy.runtime.kernels.intrinsics import load, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.payload_arithmetic import copy
+from squallpy.runtime.kernels.primary_index import hash_record
+from squallpy.runtime.kernels.run_index import seek_record
 from squallpy.runtime.kernels.trigger_steps import GROW, call, frame_at
 
 NOTE: Final = 9  # the address of `note_rows` in the table of addresses
@@ -63,13 +64,9 @@ def _note(touched: Vector, source: Vector, keys: int, first: int, rows: int) -> 
             insert(table, shape, ~position, (h & HIGH) | (count + 1))
             copy(own + 8 * count * width, key, width)
             start, h = load(scratch, at.CHUNK + i), load(scratch, i)
-            found = seek(other, form, start, h, key, width, source[there + at.KEYS], 8 * width)
+            found = seek_record(source, other, form, start, h, key)
             if found >= 0:
-                copy(
-                    words + 8 * count * broad,
-                    source[there + at.WORDS] + 8 * broad * ((load(other, found) & LOW) - 1),
-                    broad,
-                )
+                copy(words + 8 * count * broad, source[there + at.WORDS] + 8 * found * broad, broad)
             else:
                 for word in range(broad):
                     store(words + 8 * count * broad, word, 0)

@@ -15,7 +15,7 @@ from squallpy.runtime.kernels.batch_expressions import part_of_date
 from squallpy.runtime.kernels.buddy_allocator import block_at
 from squallpy.runtime.kernels.c_functions import CFunction, c_function
 from squallpy.runtime.kernels.dictionary import COUNT, NEEDED, copy_bytes, same_bytes
-from squallpy.runtime.kernels.group_index import MANY, find_record, group_length, group_of, group_record, hash_record
+from squallpy.runtime.kernels.group_index import group_length, group_of, group_record
 from squallpy.runtime.kernels.hash_index import HIGH, LOW, after, full, home, insert, is_behind, seek, table_of
 from squallpy.runtime.kernels.hashing import hash_bytes
 from squallpy.runtime.kernels.intrinsics import load, load8, load32, operation, pointer, store
@@ -25,7 +25,20 @@ from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.pool_records import drop, upsert_records
 from squallpy.runtime.kernels.postings import ALONE, entry_of, has_room, link
+from squallpy.runtime.kernels.primary_index import hash_record, is_by_runs
 from squallpy.runtime.kernels.ring_arithmetic import exact_add, exact_multiply, sign
+from squallpy.runtime.kernels.run_index import (
+    ALLOWED,
+    COUNTED,
+    MANY,
+    MOST,
+    RUN,
+    enter_newest,
+    find_record,
+    record_in_runs,
+    runs_of,
+    seek_in_runs,
+)
 
 __all__ = [  # what printed code imports
     "add_fits", "add_rows", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of", "frame_at",
@@ -164,28 +177,41 @@ def _enter(where: int, key: int, grow: int, pool: int, _d: int, _e: int) -> int:
     """Find a record, or make one and enter it in the slices."""
     frame = frame_at(where)
     head, places, width, broad = frame[HEAD], frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
-    table, shape = table_of(frame[places])
-    h = hash_record(frame, key)
-    position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
-    if position >= 0:
-        record = (load(table, position) & LOW) - 1
+    count = load(head, at.COUNT)
+    h, position, record = _place_of(frame, key, count)
+    if record >= 0:
         mark_written(frame, record)
         return record
-    count = load(head, at.COUNT)
     if not has_room(frame, count):
         if call(grow, pool, 0, 0, 0, 0, 0) == 0:
             return -1
-        table, shape = table_of(frame[places])
-        position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
+        h, position, _ = _place_of(frame, key, count)
+    table, shape = table_of(frame[places])
     words = frame[places + at.WORDS] + 8 * count * broad
-    insert(table, shape, ~position, (h & HIGH) | (count + 1))
     copy(frame[places + at.KEYS] + 8 * count * width, key, width)
     for i in range(broad):
         store(words, i, 0)
+    if is_by_runs(frame):
+        enter_newest(frame, table, shape, position, h, count)
+    else:
+        insert(table, shape, position, (h & HIGH) | (count + 1))
     store(head, at.COUNT, count + 1)
     link(frame, count, count + 1)
     mark_written(frame, count)
     return count
+
+
+@inlined
+def _place_of(frame: Vector, key: int, count: int) -> tuple[int, int, int]:
+    """Return the hash of a key, the position at which a record of it would be entered, and the one there is, or −1."""
+    (table, shape), width = table_of(frame[frame[at.PLACES]]), frame[at.KEY]
+    h = hash_record(frame, key)
+    if is_by_runs(frame):
+        found, more = seek_in_runs(frame, count, table, shape, home(h, shape), h, key)
+        store(frame[HEAD], at.PASSED, max(0, load(frame[HEAD], at.PASSED) + more - ALLOWED))
+        return h, ~found, max(found, -1)
+    position = seek(table, shape, home(h, shape), h, key, width, frame[frame[at.PLACES] + at.KEYS], 8 * width)
+    return h, ~position, (load(table, position) & LOW) - 1 if position >= 0 else -1
 
 
 @inlined
@@ -196,7 +222,7 @@ def remove(frame: Vector, key: int, steps: int) -> None:
 
 @c_function(6)
 def _remove(where: int, key: int, _b: int, _c: int, _d: int, _e: int) -> int:
-    """Drop a record."""
+    """Drop a record of a delta, whose index is not by runs."""
     frame = frame_at(where)
     head, places, width = frame[HEAD], frame[at.PLACES], frame[at.KEY]
     table, shape = table_of(frame[places])
@@ -274,7 +300,11 @@ def slice_of(frame: Vector, s: int, key: int, steps: int) -> int:
 def _slice_of(where: int, s: int, key: int, _c: int, _d: int, _e: int) -> int:
     """Find the entry of a slice."""
     frame = frame_at(where)
-    return entry_of(frame, s, key) if s >= 0 else group_of(frame, key, hash_record(frame, key))
+    if s < 0:
+        return group_of(frame, key, hash_record(frame, key))
+    if s == 0 and is_by_runs(frame):
+        return runs_of(frame, key, hash_record(frame, key))
+    return entry_of(frame, s, key)
 
 
 @inlined
@@ -285,7 +315,7 @@ def length_of(frame: Vector, s: int, entry: int) -> int:
     if entry < 0:
         return 0
     if entry >= ALONE:
-        return 1
+        return (entry >> COUNTED) & MOST if entry >= RUN else 1
     return load32(block_at(frame[frame[at.PLACES] + at.SLICE + s * at.SLICE_STRIDE + at.ARENA], entry), at.LENGTH)
 
 
@@ -294,6 +324,10 @@ def record_of(frame: Vector, s: int, entry: int, i: int) -> int:
     """Return record number `i` of an entry of a slice."""
     if s < 0:
         return _group_record(frame, entry, i) if entry >= MANY else entry - ALONE
+    if entry >= MANY:
+        return record_in_runs(frame, entry, i)
+    if entry >= RUN:
+        return (entry & LOW) + i
     if entry >= ALONE:
         return entry - ALONE
     arena = frame[frame[at.PLACES] + at.SLICE + s * at.SLICE_STRIDE + at.ARENA]

@@ -49,7 +49,9 @@ def driver_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
 
 def _view_layouts(plan: Plan, names: Collection[str]) -> tuple[PoolLayout, ...]:
     return tuple(
-        PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys), p.is_ordered, group=p.group)
+        PoolLayout(
+            p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys), p.is_ordered, group=p.group, runs=True
+        )
         for p in plan.pools
         if p.name in names
     )

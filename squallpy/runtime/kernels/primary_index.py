@@ -1,0 +1,47 @@
+"""The primary index of a pool: by which columns its hash index has the records, and what agrees on them.
+
+Pool(2, payload)                        both columns, an entry for each record
+Pool(2, payload, group=(0,))            column 0, an entry for each record (`group_index.py`)
+Pool(2, payload, ((0,),), runs=True)    column 0, an entry for each run of records that agree on it (`run_index.py`)
+"""
+
+from squallpy.runtime.kernels import pool_layout as at
+from squallpy.runtime.kernels.hashing import hash_picked
+from squallpy.runtime.kernels.intrinsics import load
+from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
+from squallpy.runtime.kernels.memory_area import HEAD
+
+
+@inlined
+def is_by_runs(frame: Vector) -> bool:
+    """True if the index has an entry for each run of records that agree on the columns of slice 0."""
+    return frame[at.RUNS] != 0 and load(frame[HEAD], at.BY_RECORD) == 0
+
+
+@inlined
+def first_slice(frame: Vector) -> int:
+    """Return the first slice that has postings."""
+    return 1 if is_by_runs(frame) else 0
+
+
+@inlined
+def indexed_columns(frame: Vector) -> int:
+    """Return the word of the frame at which the index's columns begin: how many, then which."""
+    return frame[at.BOUNDS] if is_by_runs(frame) else frame[at.BOUNDS] - frame[at.KEY] - 1
+
+
+@inlined
+def hash_record(frame: Vector, key: int) -> int:
+    """Hash of the key at an address, by which the index has it."""
+    columns = indexed_columns(frame)
+    return hash_picked(key, address(frame) + 8 * (columns + 1), frame[columns])
+
+
+@inlined
+def agree(frame: Vector, record: int, key: int) -> bool:
+    """True if a record agrees on the index's columns with the key at an address."""
+    columns, own = indexed_columns(frame), frame[frame[at.PLACES] + at.KEYS] + 8 * record * frame[at.KEY]
+    for i in range(columns + 1, columns + 1 + frame[columns]):  # noqa: SIM110
+        if load(own, frame[i]) != load(key, frame[i]):
+            return False
+    return True
