@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from squallpy.catalog.sink_spec import UPSERT, SinkSpec
 from squallpy.runtime.connectors.kafka.brokers import Brokers
-from squallpy.runtime.connectors.kafka.encoding import Encoding
+from squallpy.runtime.connectors.kafka.encoding import RowEncoding
 from squallpy.runtime.formats.csv_writer import csv_rows
 from tests.connectors.servers import KafkaServer, PostgresServer
 
@@ -103,7 +103,7 @@ def write_kafka(address: str, name: str, rows: int, seed: int, asked: Any, answe
     """Write a batch in a transaction each time that it is asked for."""
     spec = SinkSpec("s", "kafka", {"kafka.bootstrap.servers": address}, UPSERT, key=("k",))
     table = upserts(rows, seed)
-    encoding, producer = Encoding.of(spec, "t", table.schema, 2), Brokers.of(spec.options).producer(name, "t")
+    encoding, producer = RowEncoding.of(spec, "t", table.schema, 2), Brokers.of(spec.options).producer(name, "t")
     producer.init_transactions(30.0)
     answers.put(0)
     for batch in iter(asked.get, None):

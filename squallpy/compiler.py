@@ -19,18 +19,18 @@ from squallpy.logical.nodes import Query, titles_of
 from squallpy.logical.plan_interning import PlanInterner
 from squallpy.maintain.lowering.lower_query import lower
 from squallpy.maintain.relational.materialise import materialise
-from squallpy.optimizer.pass_manager import Observer, PassContext, fresh_ids, run_passes
+from squallpy.optimizer.pass_manager import PassContext, PassObserver, fresh_ids, run_passes
 from squallpy.optimizer.pipeline import CALCULUS_PASSES, PLAN_PASSES, PROGRAM_PASSES, disabled_passes
 from squallpy.physical.distribute.distributed_program import DistributionOptions
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place, set_join_parameters
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
-from squallpy.program.trigger_program import Lowered, Program
+from squallpy.program.trigger_program import Lowered, TriggerProgram
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 
 if TYPE_CHECKING:  # NB: matrices are imported by scripts that have any, so that others start at once
-    from squallpy.maintain.matrix.matrix_program import Program as MatrixProgram
+    from squallpy.maintain.matrix.matrix_program import MatrixProgram
     from squallpy.physical.matrix.matrix_plan import MatrixPlan
 
 
@@ -46,7 +46,7 @@ class CompiledProgram:
     optimised: tuple[Query, ...]
     results: tuple[int, ...]
     lowered: Lowered
-    program: Program
+    program: TriggerProgram
 
     @property
     def titles(self) -> tuple[tuple[str, ...], ...]:
@@ -68,7 +68,7 @@ class CompiledQuery(CompiledProgram):
 
 
 def to_program(
-    *queries: Query, settings: Settings | None = None, report_late: bool = False, observer: Observer | None = None,
+    *queries: Query, settings: Settings | None = None, report_late: bool = False, observer: PassObserver | None = None,
     totals: Mapping[str, int] = MappingProxyType({}),
 ) -> CompiledProgram:  # fmt: skip
     """Compile bound queries to one trigger program.
@@ -140,7 +140,7 @@ class Compiler:
     matrix_programs: "Mapping[str, MatrixProgram]"
 
     def to_program(
-        self, *queries: Query, report_late: bool = False, observer: Observer | None = None,
+        self, *queries: Query, report_late: bool = False, observer: PassObserver | None = None,
         totals: Mapping[str, int] = MappingProxyType({}),
     ) -> CompiledProgram:  # fmt: skip
         """Compile queries to their trigger program (`to_program`)."""
@@ -181,7 +181,7 @@ class Compiler:
         """Compile a trigger program to the physical plan of its queries (`compile`)."""
         return run_deep(lambda: self._place(compiled, partitions, sizes, apart))
 
-    def sizes_of(self, program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
+    def sizes_of(self, program: TriggerProgram, sizes: Mapping[str, int]) -> dict[str, int]:
         """Give relations that are derived from others, a row for each part, the sizes of these."""
         return dict(sizes) | {r.name: sizes.get(r.source.name, 0) for r in program.relations if r.parts}
 
@@ -225,7 +225,7 @@ class Compiler:
             self.script.relations.values(),
         )
 
-    def _relations(self, program: Program, matrices: "MatrixPlan | None") -> tuple[Relation, ...]:
+    def _relations(self, program: TriggerProgram, matrices: "MatrixPlan | None") -> tuple[Relation, ...]:
         own = [relation.source for relation in program.relations if not relation.is_computed]
         under = [self.script.relations[name] for name in sorted(matrices.relations)] if matrices else []
         return tuple(dict.fromkeys([*own, *under]))

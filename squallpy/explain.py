@@ -12,13 +12,13 @@ from squallpy.compiler import CompiledProgram, CompiledQuery, Compiler
 from squallpy.logical.explain_text import show
 from squallpy.logical.nodes import Node, Query
 from squallpy.optimizer import pipeline
-from squallpy.optimizer.pass_manager import Observer
+from squallpy.optimizer.pass_manager import PassObserver
 from squallpy.physical.distribute.placement_search import BATCH, compare_placements
 from squallpy.physical.explain_partitioning import fixpoint_lines, join_lines
 from squallpy.physical.explain_text import plan_text, stages_text, triggers_text
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.explain_text import lowered_text, program_text
-from squallpy.program.trigger_program import Lowered, Program
+from squallpy.program.trigger_program import Lowered, TriggerProgram
 from squallpy.program.variable_names import Names
 from squallpy.program.views import View
 
@@ -99,7 +99,7 @@ def _list_reasons(steps: Collection[str]) -> Iterator[str]:
             yield f"  {each.name}{done}: {each.reason}"
 
 
-def _use(program: Program, view: View) -> str:
+def _use(program: TriggerProgram, view: View) -> str:
     """Tell when a view is looked up, and what is derived from it."""
     changes = [
         trigger.relation.name
@@ -138,7 +138,7 @@ class TraceStep:
 
 
 @dataclass
-class Tracer(Observer):
+class Tracer(PassObserver):
     """Collects the steps of a compilation that changed the query."""
 
     steps: list[TraceStep] = field(default_factory=list)
@@ -164,7 +164,7 @@ class Tracer(Observer):
 
 
 @dataclass
-class Timer(Observer):
+class Timer(PassObserver):
     """Adds up the seconds that each pass takes."""
 
     seconds: dict[str, float] = field(default_factory=dict)
@@ -173,11 +173,11 @@ class Timer(Observer):
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
-def _text(value: Node | Lowered | Program) -> str:
+def _text(value: Node | Lowered | TriggerProgram) -> str:
     match value:
         case Lowered():
             return lowered_text(value)
-        case Program():
+        case TriggerProgram():
             return program_text(value)
     return show(value) + "\n"
 

@@ -27,7 +27,7 @@ from squallpy.maintain.matrix.compile_triggers import AUTO, CompiledMatrices, Op
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.explain_text import phases_text, report_text
 from squallpy.maintain.matrix.matrix_expressions import Name
-from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.matrix_program import MatrixInput
 from squallpy.maintain.matrix.meta_information import NOTHING, Properties
 from squallpy.maintain.matrix.symbolic_matrices import (
     Symbolic,
@@ -52,7 +52,7 @@ from squallpy.maintain.matrix.symbolic_matrices import (
 )
 from squallpy.runtime.matrix.algebra import pad, unit_columns
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.maintained_program import Counts, MaintainedProgram
+from squallpy.runtime.matrix.maintained_program import MaintainedProgram, UpdateCounts
 from squallpy.runtime.matrix.sparse_view import is_sparse
 
 Array = npt.NDArray[Any]
@@ -81,7 +81,7 @@ class MatrixProgram:
         """Compile the triggers for inputs of these shapes, numbers or symbols; `sizes` of symbols guide the choice
         of plans."""
         inputs = [
-            Input(Name(name, Size.of(rows), Size.of(cols)), self.known.get(name, NOTHING))
+            MatrixInput(Name(name, Size.of(rows), Size.of(cols)), self.known.get(name, NOTHING))
             for name, (rows, cols) in shapes.items()
         ]
         traced = trace(self.function, inputs, self.over)
@@ -163,7 +163,7 @@ class MaintainedOutputs:
         return self[name]
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> UpdateCounts:
         """Number of updates, by the way in which they were applied."""
         return self.live.counts
 

@@ -20,8 +20,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.recursion import guarded_depth, run_deep
 from squallpy.base.settings import Settings
 from squallpy.base.timing import Trace, read_time
-from squallpy.catalog.matrices import Matrix
-from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
+from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
 from squallpy.catalog.relation import Field, Relation
 from squallpy.catalog.sink_spec import CHANGES, FINAL, SinkSpec
 from squallpy.catalog.window_spec import NOW
@@ -37,8 +36,8 @@ from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN starts at once
     import pyarrow as pa
 
-    from squallpy.maintain.matrix.matrix_program import Program as MatrixProgram
-    from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity, Move
+    from squallpy.maintain.matrix.matrix_program import MatrixProgram
+    from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity, MoveState
     from squallpy.runtime.checkpoint.lease import Lease
     from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
     from squallpy.runtime.observers.dead_letters import DeadLetters
@@ -367,7 +366,7 @@ class Session:
         after: "StateLocation",
         done: "Committed",
     ) -> Any:
-        """Move the state of queries to another plan (`checkpoint.Move`)."""
+        """Move the state of queries to another plan (`checkpoint.MoveState`)."""
         from squallpy.runtime.checkpoint.checkpoint import CannotMove
         from squallpy.runtime.reshard import Reshard
 
@@ -379,7 +378,7 @@ class Session:
 
     @contextmanager
     def _state_location(
-        self, options: RunOptions, made_for: "CheckpointIdentity", reading: "Reading", move: "Move"
+        self, options: RunOptions, made_for: "CheckpointIdentity", reading: "Reading", move: "MoveState"
     ) -> Iterator["StateLocation | None"]:
         """Open the state of a run; None for a local one that is not to be resumed."""
         from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
@@ -426,7 +425,7 @@ class Session:
             raise SquallError("SQ1002", f"{self.path}: the script has no SELECT", hint="add one; it is kept fresh")
         return tuple(self.script.queries)
 
-    def _outputs(self, declared: DeclaredProgram, matrices: Mapping[str, Matrix]) -> tuple[str, ...]:
+    def _outputs(self, declared: MatrixProgramDefinition, matrices: Mapping[str, Matrix]) -> tuple[str, ...]:
         from squallpy.maintain.matrix.script_programs import Programs  # NB: only scripts with matrices import it
 
         return Programs(self._programs).outputs(declared, matrices)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from squallpy.physical.distribute.heavy_key_placement import HEAVY_FRACTION
 from squallpy.physical.joins.heavy_cells import Counted, HeavyCell, find_heavy_cells, route_to_cells
-from squallpy.physical.joins.hypercube import ROUNDING, Hypercube, Input, find_best_hypercube, least_load
+from squallpy.physical.joins.hypercube import ROUNDING, Hypercube, JoinInput, find_best_hypercube, least_load
 from squallpy.physical.joins.mapping import Tickets, find_best_mapping
 from squallpy.runtime.spark.coordinator import SAMPLE
 from squallpy.testing.engines import PartitionedEngine
@@ -128,7 +128,7 @@ def skewed(tuples: int) -> list[str]:
         of_s = {dimension: draw.choice(keys, tuples) for dimension, keys in enumerate(names)}
         rows = {"r": {0: of_r}, "s": of_s, "t": {1: of_t}}
         for joiners in JOINERS:
-            inputs: list[Input] = [(float(tuples), tuple(hashed)) for hashed in rows.values()]
+            inputs: list[JoinInput] = [(float(tuples), tuple(hashed)) for hashed in rows.values()]
             cube = find_best_hypercube(joiners, 2, inputs)
             limit = HEAVY_FRACTION * cube.load([(float(SAMPLE), on) for _, on in inputs])
             heavy = [cell for dimension in (0, 1) for cell in _heavy_cells(cube, dimension, rows, limit)]

@@ -35,7 +35,7 @@ from bench.joins.operators import WARM, script, skewed
 from squallpy.base.records import dataclass
 from squallpy.base.settings import BINARY_OPERATORS
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import Node
+from squallpy.runtime.batch.micro_batch import PartitionStages
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.state.pool_storage import MappedStorage
 from squallpy.runtime.state.state_store import Store
@@ -84,7 +84,7 @@ def serve(plan: Plan, number: int, folder: Path, limit: int | None, pipe: Connec
     (group / "cgroup.procs").write_text(str(os.getpid()))
     if limit is not None:
         (group / "memory.limit_in_bytes").write_text(str(limit))
-    runs, store = Node(plan, number).runs, Store(store_layout(plan), MappedStorage(folder / str(number)))
+    runs, store = PartitionStages(plan, number).runs, Store(store_layout(plan), MappedStorage(folder / str(number)))
     while (given := pipe.recv()) is not None:
         stage, messages = given
         began = perf_counter()

@@ -31,7 +31,7 @@ from squallpy.base.semirings import ARITHMETIC, BOOLEAN
 from squallpy.maintain.matrix.compile_triggers import CompiledMatrices, Options, compile_program
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.matrix_expressions import Name
-from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.matrix_program import MatrixInput
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.runtime.kernels.matrix import boolean
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
@@ -49,7 +49,7 @@ def compiled(
     text: str, shapes: Mapping[str, tuple[str, str | int]], sizes: Mapping[str, int], **options: str
 ) -> CompiledMatrices:
     """A program with triggers for its first input."""
-    made = [Input(Name(name, Size.of(rows), Size.of(cols))) for name, (rows, cols) in shapes.items()]
+    made = [MatrixInput(Name(name, Size.of(rows), Size.of(cols))) for name, (rows, cols) in shapes.items()]
     program = read_program(text, made)
     return run_deep(lambda: compile_program(program, [next(iter(shapes))], sizes, Options(**options)))
 

@@ -27,7 +27,7 @@ from squallpy.base.semirings import ARITHMETIC, BOOLEAN, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile_triggers import CompiledMatrices, Options, compile_program
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.matrix_expressions import Name
-from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.matrix_program import MatrixInput
 from squallpy.maintain.matrix.meta_information import NOTHING, Properties
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.runtime.kernels.matrix import boolean
@@ -78,7 +78,7 @@ class Run:
     def compiled(self, sizes: Mapping[str, int]) -> CompiledMatrices:
         known = self.known or {}
         made = [
-            Input(Name(name, Size.of(rows), Size.of(cols)), known.get(name, NOTHING))
+            MatrixInput(Name(name, Size.of(rows), Size.of(cols)), known.get(name, NOTHING))
             for name, (rows, cols) in self.shapes.items()
         ]
         return compile_program(read_program(self.text, made, self.ring), [self.changed], sizes, self.options)

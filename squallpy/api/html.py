@@ -26,7 +26,7 @@ class Html:
         return "text/html", self._repr_html_()
 
 
-class Plan(str, Html):
+class PlanText(str, Html):
     """A stage of a plan: its text, which notebooks and prompts show line by line."""
 
     __slots__ = ()

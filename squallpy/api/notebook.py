@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from squallpy.api.html import Plan
+from squallpy.api.html import PlanText
 from squallpy.api.session import Session, connect
 from squallpy.api.view import Snapshot, View
 from squallpy.base.errors import Notice, SquallError, nearest
@@ -103,7 +103,7 @@ class Notebook:
         found: Any = None
         for given, position in list_statements(text, START):
             for statement in parse_script(given, file, position):
-                if isinstance(found, Snapshot | Plan):
+                if isinstance(found, Snapshot | PlanText):
                     self._show(found)
                 left = threading.Event()
                 with ThreadPoolExecutor(1) as pool:
@@ -135,7 +135,7 @@ class Notebook:
             return View(session, session.maintained_name(name))
         if outcome.table is not None:
             return Snapshot(outcome.table)
-        return outcome.subscription if outcome.text is None else Plan(outcome.text)
+        return outcome.subscription if outcome.text is None else PlanText(outcome.text)
 
     def _live_query(self, text: str, file: str, position: SourcePosition) -> str:
         """Keep a SELECT over streams fresh; the view is that of the same text before, if it is there."""

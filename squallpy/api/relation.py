@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from squallpy.api.block import Block, relation_block, unique, with_columns
 from squallpy.api.expressions import Argument, Expression, Named, Row, argument, as_expression
-from squallpy.api.html import Plan, columns_html
+from squallpy.api.html import PlanText, columns_html
 from squallpy.api.rows import Rows
 from squallpy.base.call_site import CallSite, call_site
 from squallpy.base.errors import SquallError, nearest
@@ -215,11 +215,11 @@ class Relation(Rows):
         assert outcome.table is not None
         return outcome.table
 
-    def explain(self, stage: str = "triggers") -> Plan:
+    def explain(self, stage: str = "triggers") -> PlanText:
         """Show it at a stage of its compilation: logical, optimized, calculus, triggers, physical, stages."""
         with pointing_at(call_site()):
             (outcome,) = self._session.execute(f"EXPLAIN {stage} {self.to_sql()}", FILE)
-        return Plan(outcome.text or "")
+        return PlanText(outcome.text or "")
 
     def _check_other(self, other: Any, what: str, site: CallSite) -> None:
         if not isinstance(other, Relation):

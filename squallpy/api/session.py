@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from squallpy.api.html import Plan
+from squallpy.api.html import PlanText
 from squallpy.api.model import Model
 from squallpy.api.relation import Table
 from squallpy.api.view import Snapshot, View
@@ -175,10 +175,10 @@ class Session:
         assert outcome.table is not None
         return Snapshot(outcome.table)
 
-    def explain(self, name: str, stage: str = "triggers") -> Plan:
+    def explain(self, name: str, stage: str = "triggers") -> PlanText:
         """Show a materialized view at a stage of its compilation (`squall explain`)."""
         (outcome,) = self._session.execute(f"EXPLAIN {stage} {qualified(name)}")
-        return Plan(outcome.text or "")
+        return PlanText(outcome.text or "")
 
     def on_change(self, name: str, callback: Callable[[Any], None]) -> None:
         """Call a function with each change of a view."""

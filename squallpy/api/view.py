@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from squallpy.api.html import Plan, table_html
+from squallpy.api.html import PlanText, table_html
 from squallpy.api.relation import Table
 from squallpy.api.rows import Rows
 from squallpy.base.errors import SquallError
@@ -55,10 +55,10 @@ class View(Table):
 
         return LiveDisplay(self)
 
-    def explain(self, stage: str = "triggers") -> Plan:
+    def explain(self, stage: str = "triggers") -> PlanText:
         """Show it at a stage of its compilation: logical, optimized, calculus, triggers, physical, stages."""
         (outcome,) = self._session.execute(f"EXPLAIN {stage} {qualified(self.name)}")
-        return Plan(outcome.text or "")
+        return PlanText(outcome.text or "")
 
     def _repr_html_(self) -> str:
         try:

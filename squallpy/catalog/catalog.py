@@ -7,7 +7,7 @@ from typing import Any
 
 from squallpy.base.errors import Notice, Span, SquallError, nearest
 from squallpy.base.records import dataclass
-from squallpy.catalog.matrices import Matrix, MatrixProgram
+from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
 from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Parts, Relation
 from squallpy.catalog.sink_spec import SinkSpec
@@ -38,7 +38,7 @@ class ViewDefinition:
     """Its plan as it was bound for its mistakes."""
 
 
-Entry = Relation | ViewDefinition | Matrix | MatrixProgram | OrderText | SinkSpec
+Entry = Relation | ViewDefinition | Matrix | MatrixProgramDefinition | OrderText | SinkSpec
 
 
 def _is_implied(entry: Entry) -> bool:
@@ -92,5 +92,5 @@ class Catalog:
         return {entry.name: entry for entry in self.entries.values() if isinstance(entry, OrderText)}
 
     @property
-    def programs(self) -> dict[str, MatrixProgram]:
-        return {entry.name: entry for entry in self.entries.values() if isinstance(entry, MatrixProgram)}
+    def programs(self) -> dict[str, MatrixProgramDefinition]:
+        return {entry.name: entry for entry in self.entries.values() if isinstance(entry, MatrixProgramDefinition)}

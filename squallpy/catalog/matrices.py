@@ -47,7 +47,7 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixProgram:
+class MatrixProgramDefinition:
     """Statements over matrices in a semiring. `body` is the frontend's parse, opaque here; `outputs` are the
     names that can be read: those of its statements, and of the matrices that they read."""
 

@@ -53,7 +53,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ForeignKey:
     """A foreign key: fields whose values are among those of other fields, of another relation. Believed, not checked.
 
     `keys` as written: none stands for the primary key there.
@@ -153,7 +153,7 @@ class Relation:
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
     primary_key: tuple[str, ...] = ()
-    references: tuple[Reference, ...] = ()
+    references: tuple[ForeignKey, ...] = ()
     timestamp: str | None = None
     delay_micros: int = 0
     span: Span | None = None

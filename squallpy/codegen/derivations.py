@@ -89,11 +89,11 @@ def print_derivation(
 ) -> DerivationCode:
     """Print the function that computes a delta of an auxiliary relation; raises NotCompilable."""
     check_rows(aux, single=True)
-    return Derivation(delta, payload, function, aux=aux, relation=relation, domain=domain).derivation()
+    return DerivationPrinter(delta, payload, function, aux=aux, relation=relation, domain=domain).derivation()
 
 
 @dataclass
-class Derivation(GroupBody):
+class DerivationPrinter(GroupBody):
     """Prints the function that computes a delta of the rows of groups."""
 
     aux: AuxiliaryPlan = field(kw_only=True)

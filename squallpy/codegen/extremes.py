@@ -13,7 +13,7 @@ from squallpy.base.keys import null_of
 from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload
 from squallpy.base.types import Kind
-from squallpy.codegen.derivations import FIRST, SOURCE, STEPS, SUMS, TOUCHED, Derivation, DerivationCode
+from squallpy.codegen.derivations import FIRST, SOURCE, STEPS, SUMS, TOUCHED, DerivationCode, DerivationPrinter
 from squallpy.codegen.expressions import Text, Value, print_key, print_text
 from squallpy.codegen.names import Lines, NotCompilable, constant
 from squallpy.logical.expressions import Column
@@ -43,7 +43,7 @@ def print_extremes(relation: str, delta: View, payload: Payload, aux: AuxiliaryP
 
 
 @dataclass
-class ExtremesDerivation(Derivation):
+class ExtremesDerivation(DerivationPrinter):
     """Prints the function that computes a delta of the extremes of groups.
 
     Where it has no answer, nothing was changed: what it brings up to date cannot be done twice.

@@ -39,7 +39,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AddedRows:
     """Rows that a statement adds together: the names of where they are put, and how many there are."""
 
     update: Update

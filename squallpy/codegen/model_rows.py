@@ -9,7 +9,7 @@ from typing import ClassVar
 from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor, Payload
 from squallpy.base.types import Kind
-from squallpy.codegen.derivations import FIRST, RESERVED, TOUCHED, Derivation, DerivationCode
+from squallpy.codegen.derivations import FIRST, RESERVED, TOUCHED, DerivationCode, DerivationPrinter
 from squallpy.codegen.expressions import Text, Value, bounds, print_text, real_word
 from squallpy.codegen.names import Lines, Names, NotCompilable
 from squallpy.functions.factorised import Statistics
@@ -37,7 +37,7 @@ def _solved_rows(relation: str, delta: View, aux: AuxiliaryPlan, function: str) 
 
 
 @dataclass
-class _CellRows(Derivation):
+class _CellRows(DerivationPrinter):
     names: Names = field(default_factory=lambda: Names({*RESERVED}))
     depth: ClassVar = 5
 

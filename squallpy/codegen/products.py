@@ -17,7 +17,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor, Payload, Ring
 from squallpy.base.types import DOUBLE
 from squallpy.codegen.names import Lines, NotCompilable
-from squallpy.codegen.statement_code import Factor, ProductCode
+from squallpy.codegen.statement_code import ProductCode, RingFactor
 from squallpy.codegen.statements import StatementPrinter
 from squallpy.logical.expressions import Cast
 from squallpy.physical.plan import Lookup, PoolPlan
@@ -45,20 +45,20 @@ class ProductPrinter(StatementPrinter):
         """Print that the factors of a row are noted."""
         if self.is_checked:
             raise NotCompilable("values that may have no answer in 64 bits")
-        [ring], [lane], factors = target.payload.rings, self.update.lanes, list[Factor]()
+        [ring], [lane], factors = target.payload.rings, self.update.lanes, list[RingFactor]()
         if not isinstance(ring, Cofactor) or lane is None:
             raise NotCompilable(f"⟨{ring.name}⟩")
         self.rows = max(8, min(_ROWS, _WORDS // ring.words)) if target.keys else _ROWS
         for payload, picks, where in given:
             if picks:
                 self.body(f"store(place, {len(factors)}, {where})")
-                factors.append(Factor(len(factors), payload.offsets[picks[0]], payload.rings[picks[0]]))
+                factors.append(RingFactor(len(factors), payload.offsets[picks[0]], payload.rings[picks[0]]))
         for factor in lane:
             if (value := lifted(factor)) is None:
                 raise NotCompilable(f"{factor}, a factor of {ring.name}")
             word = self._row.value(Cast(value[0], DOUBLE))
             self.body(f"store(place, {len(factors)}, {word.code})")
-            factors.append(Factor(len(factors), 0, None, value[1]))
+            factors.append(RingFactor(len(factors), 0, None, value[1]))
         if self._row.checks:
             raise NotCompilable("values that may have no answer in 64 bits")
         for i, key in enumerate(self.update.keys):

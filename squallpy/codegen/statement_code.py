@@ -11,7 +11,7 @@ ONLY_CHECKED: Final = -3
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
+class RingFactor:
     """A factor of a product of cofactor rings: the word of a row that has its place, an offset there, and its ring.
 
     Args:
@@ -29,7 +29,7 @@ class ProductCode:
     """A product that a statement adds up: rows of so many words, so many at once, say where its factors are."""
 
     ring: Cofactor
-    factors: tuple[Factor, ...]
+    factors: tuple[RingFactor, ...]
     width: int
     rows: int
 

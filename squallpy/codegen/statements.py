@@ -20,7 +20,7 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.codegen.derivations import check_rows, print_measure
 from squallpy.codegen.expressions import RowExpressions, Text, Value, print_key, print_text
-from squallpy.codegen.fusion import Outcome, Part, with_parts
+from squallpy.codegen.fusion import AddedRows, Part, with_parts
 from squallpy.codegen.groups import scalar_rings
 from squallpy.codegen.imports import IMPORTED
 from squallpy.codegen.lane_products import print_product, print_real_product
@@ -30,7 +30,7 @@ from squallpy.codegen.statement_code import ONLY_CHECKED, ProductCode, Statement
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, are_stored_alike, conjuncts
 from squallpy.physical.explain_text import update_text
 from squallpy.physical.plan import AuxiliaryPlan, FilterStep, Let, Lookup, PoolPlan, Update
-from squallpy.program.views import Row
+from squallpy.program.views import RowFields
 
 OUTCOME_ROWS: Final = 1024  # rows that a statement adds together
 _OPERATORS = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
@@ -115,7 +115,7 @@ class StatementPrinter:
         self.body(f"given = words + row * {8 * delta.payload.width}")
         for number, step in enumerate(update.steps):
             match step:
-                case Lookup(row=Row() as row):
+                case Lookup(row=RowFields() as row):
                     self._look_at_row(step, row)
                 case Lookup():
                     given.append((self.pools[step.source].payload, step.picks, self._look_up(step)))
@@ -299,7 +299,7 @@ class StatementPrinter:
             self.arguments[pool] = self.names(pool)
         return self.arguments[pool]
 
-    def _look_at_row(self, step: Lookup, row: Row) -> None:
+    def _look_at_row(self, step: Lookup, row: RowFields) -> None:
         """Print a look at whether an auxiliary relation has a row, perhaps as before the batch."""
         aux = self.auxiliary.get(row.relation)
         if aux is None or step.method != "probe":
@@ -409,10 +409,10 @@ class StatementPrinter:
             raise NotCompilable(f"let {variable} := {value}, a {value.type}")
         return self._row.text_key(value) if value.type.kind is Kind.VARCHAR else self._row.key(value)
 
-    def _outcome(self, part: Part) -> Outcome:
+    def _outcome(self, part: Part) -> AddedRows:
         """Name what is put together for a part."""
         self._check(self.pools[part.update.target], False)
-        return Outcome(part.update, *map(self.names, ("target", "pool", "added", "out keys", "out words")))
+        return AddedRows(part.update, *map(self.names, ("target", "pool", "added", "out keys", "out words")))
 
     def _emit_parts(self, steps: int, given: Sequence[tuple[Payload, tuple[int, ...], str]]) -> None:
         """Print what the parts of so many steps add."""
@@ -428,7 +428,7 @@ class StatementPrinter:
 
     def _emit(self, target: PoolPlan, given: Sequence[tuple[Payload, tuple[int, ...], str]]) -> None:
         """Print the product of payloads, and how it is added to the target."""
-        with self._emitting(target, given, Outcome(self.update)):
+        with self._emitting(target, given, AddedRows(self.update)):
             if self.is_checked:
                 self.body("if trial != 0:")
                 self.body("    added, beyond = 0, 1")
@@ -438,7 +438,7 @@ class StatementPrinter:
 
     @contextmanager
     def _emitting(
-        self, target: PoolPlan, given: Sequence[tuple[Payload, tuple[int, ...], str]], to: Outcome
+        self, target: PoolPlan, given: Sequence[tuple[Payload, tuple[int, ...], str]], to: AddedRows
     ) -> Iterator[None]:
         """Print how a product of payloads is put to others; within it what is done when they are many."""
         lanes, width, broad = list[tuple[str, Ring, int]](), len(target.keys), target.payload.width

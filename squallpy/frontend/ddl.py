@@ -26,7 +26,7 @@ from squallpy.catalog.format_options import (
     required_options,
     row_format,
 )
-from squallpy.catalog.relation import METADATA, Field, Reference, Relation
+from squallpy.catalog.relation import METADATA, Field, ForeignKey, Relation
 from squallpy.frontend.grammars import Parsed
 from squallpy.frontend.source_text import ScriptText
 from squallpy.frontend.statements import CreateRelation
@@ -72,7 +72,7 @@ class Columns:
 
     fields: list[Field] = field(default_factory=list)
     key: list[tuple[str, Span]] = field(default_factory=list)
-    references: list[Reference] = field(default_factory=list)
+    references: list[ForeignKey] = field(default_factory=list)
 
 
 def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
@@ -280,16 +280,16 @@ def read_type(script: ScriptText, tree: Parsed) -> Type:
     return nested_type(Shape[head.upper()], types, names)
 
 
-def read_reference(script: ScriptText, fields: tuple[str, ...], tree: Parsed) -> Reference:
+def read_reference(script: ScriptText, fields: tuple[str, ...], tree: Parsed) -> ForeignKey:
     word, name, *keys = tree.children
-    return Reference(fields, relation_name(script, name), names_of(keys[0]) if keys else (), token_span(script, word))
+    return ForeignKey(fields, relation_name(script, name), names_of(keys[0]) if keys else (), token_span(script, word))
 
 
 def names_of(tree: Parsed) -> tuple[str, ...]:
     return tuple(name_of(name) for name in tree.children)
 
 
-def mark_reference(reference: Reference, fields: tuple[Field, ...]) -> Reference:
+def mark_reference(reference: ForeignKey, fields: tuple[Field, ...]) -> ForeignKey:
     """Name the fields of a reference as they are declared."""
     names = {f.name.lower(): f.name for f in fields}
     for name in reference.fields:

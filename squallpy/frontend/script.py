@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span, SquallError
-from squallpy.catalog.matrices import Matrix, MatrixProgram
+from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
 from squallpy.catalog.orders import OrderText
 from squallpy.frontend.ddl import declare, name_of, relation_name, token_span
 from squallpy.frontend.grammars import Parsed, display_name, load_grammar
@@ -122,7 +122,7 @@ def create_program(script: ScriptText, tree: Parsed) -> CreateProgram:
     name, over, body = tree.children
     semiring = name_of(over).lower() if over else "arithmetic"
     span = token_span(script, name.children[0])
-    program = MatrixProgram(name_of(name), semiring, _body(script, body), (), span)
+    program = MatrixProgramDefinition(name_of(name), semiring, _body(script, body), (), span)
     return CreateProgram(program, token_span(script, over.children[0]) if over else None)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span
 from squallpy.base.records import dataclass
-from squallpy.catalog.matrices import Matrix, MatrixProgram
+from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
 from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import SinkSpec
@@ -75,7 +75,7 @@ class CreateMatrix:
 class CreateProgram:
     """CREATE MATRIX PROGRAM, its outputs not known yet."""
 
-    program: MatrixProgram
+    program: MatrixProgramDefinition
     over: Span | None
 
 

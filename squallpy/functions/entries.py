@@ -26,7 +26,7 @@ class Argument(NamedTuple):
 Arguments = Sequence[Argument]
 Typing = tuple[tuple[Type, ...], Type]
 """The types to which arguments are coerced, and the type of the result."""
-Rule = Callable[[str, Arguments], Typing]
+TypeRule = Callable[[str, Arguments], Typing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Operation:
     name: str
     min_arguments: int
     max_arguments: int | None
-    rule: Rule
+    rule: TypeRule
     doc: str
     nulls: str = "any"
     settings: int | None = None
@@ -127,7 +127,7 @@ def declare_derived(
 
 def native(
     syntax: str,
-    rule: Rule,
+    rule: TypeRule,
     doc: str,
     example: str,
     aliases: str = "",

@@ -8,7 +8,7 @@ from functools import partial
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, MOST_DIGITS, VARCHAR, Kind, Type, as_decimal, decimal, unify
-from squallpy.functions.entries import Argument, Arguments, Rule, Typing
+from squallpy.functions.entries import Argument, Arguments, TypeRule, Typing
 
 TEXT, WHOLE = (Kind.VARCHAR,), (Kind.INT, Kind.BIGINT)
 NUMERIC = (Kind.DOUBLE, Kind.INT, Kind.BIGINT, Kind.DECIMAL)
@@ -52,7 +52,7 @@ def numbers(name: str, args: Arguments) -> Arguments:
     return [arg._replace(type=DOUBLE) for arg in args] if any(arg.type == DOUBLE for arg in args) else args
 
 
-def arithmetic(exact: Callable[[Arguments], Typing]) -> Rule:
+def arithmetic(exact: Callable[[Arguments], Typing]) -> TypeRule:
     """Make a rule by which doubles yield DOUBLE and integers BIGINT; `exact` types other exact numbers."""
 
     def rule(name: str, args: Arguments) -> Typing:
@@ -158,7 +158,7 @@ def accept_any(name: str, args: Arguments) -> Typing:
     return types(args), BOOLEAN
 
 
-def takes(result: Type, *accepted: tuple[Kind, ...]) -> Rule:
+def takes(result: Type, *accepted: tuple[Kind, ...]) -> TypeRule:
     """Make a rule for fixed kinds of arguments; the last one repeats. NULL literals take the first kind."""
 
     def rule(name: str, args: Arguments) -> Typing:

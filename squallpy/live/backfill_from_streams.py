@@ -7,7 +7,7 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.matrix.matrix_stage import MatrixStage
 from squallpy.runtime.session_input import SessionInput
-from squallpy.runtime.sources.input import BatchSpans, Input, Span
+from squallpy.runtime.sources.input import BatchSpans, Input, OffsetSpan
 from squallpy.runtime.sources.protocol import Offset
 from squallpy.runtime.state.state_store import Store
 
@@ -63,7 +63,9 @@ class StreamBackfill:
     def _catch_up(self) -> bool:
         """Apply what batches have read since; true if there was anything."""
         now = self._positions()
-        spans: dict[str, Span] = {name: (self._at[name], end) for name, end in now.items() if end != self._at[name]}
+        spans: dict[str, OffsetSpan] = {
+            name: (self._at[name], end) for name, end in now.items() if end != self._at[name]
+        }
         self._at = now
         if spans:
             self._executor.input = self._live

@@ -25,7 +25,7 @@ from squallpy.live.live_executor import LiveExecutor
 from squallpy.logical.nodes import Query
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.view_identity import ViewIdentities
 from squallpy.runtime.batch.delivery import Delivery
 from squallpy.runtime.checkpoint.lease import Lease
@@ -319,7 +319,7 @@ class LiveProgram:
         identities = ViewIdentities(compiled.program)
         self._run(queries, Running(compiled, executor, given, self._delivery(queries, sinks), identities, log))
 
-    def _place(self, program: Program) -> Plan:
+    def _place(self, program: TriggerProgram) -> Plan:
         return with_whole_rows(place(program, 1, {}, compensated=self.settings.fivm_sums == "compensated"))
 
     def step(self) -> BatchReport | None:

@@ -15,7 +15,7 @@ from squallpy.logical.bind import bind_top
 from squallpy.logical.nodes import Node, Project, Scan
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
-from squallpy.runtime.evaluate.vectors import Frame, Vec, from_arrow, full
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, from_arrow, full
 from squallpy.runtime.formats.arrow_rows import fields_of
 
 
@@ -32,14 +32,14 @@ def project_rows(text: SelectText, name: str, rows: pa.Table) -> list[tuple[Type
     return [(column.type, full(frame[column.id], column.type, len(table))) for column in plan.output]
 
 
-def _frame(plan: Node, table: pa.Table) -> Frame:
+def _frame(plan: Node, table: pa.Table) -> VectorFrame:
     """Compute the columns of a plan that reads one table."""
     match plan:
         case Scan(columns=columns):
             values = (table[column.name].combine_chunks() for column in columns)
             vectors = {c.id: from_arrow(array, c.type) for c, array in zip(columns, values, strict=True)}
-            return Frame(len(table), vectors)
+            return VectorFrame(len(table), vectors)
         case Project(child=child, items=items):
             frame = _frame(child, table)
-            return Frame(len(table), {column.id: compile_expression(item)(frame) for column, item in items})
+            return VectorFrame(len(table), {column.id: compile_expression(item)(frame) for column, item in items})
     raise AssertionError(plan)

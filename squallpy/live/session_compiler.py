@@ -9,8 +9,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.settings import Settings, list_assignments
 from squallpy.catalog.catalog import Catalog
-from squallpy.catalog.matrices import Matrix
-from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
+from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
 from squallpy.catalog.relation import Relation
 from squallpy.compiler import CompiledQuery, Compiler
 from squallpy.frontend.declaration_text import quote_name
@@ -25,7 +24,7 @@ from squallpy.runtime.sources.foreign_source import ForeignSource
 from squallpy.runtime.sources.registry import infer_foreign, open_foreign
 
 if TYPE_CHECKING:  # NB: only sessions with matrices import it
-    from squallpy.maintain.matrix.matrix_program import Program as MatrixProgram
+    from squallpy.maintain.matrix.matrix_program import MatrixProgram
 
 
 @dataclass
@@ -96,7 +95,7 @@ class SessionCompiler:
         named = declared.primary_key or relation.primary_key
         return replace(relation, fields=declared.fields, primary_key=named).with_changes
 
-    def _outputs(self, declared: DeclaredProgram, matrices: Mapping[str, Matrix]) -> tuple[str, ...]:
+    def _outputs(self, declared: MatrixProgramDefinition, matrices: Mapping[str, Matrix]) -> tuple[str, ...]:
         from squallpy.maintain.matrix.script_programs import Programs  # NB: only scripts with matrices import it
 
         return Programs(self.programs).outputs(declared, matrices)

@@ -113,7 +113,7 @@ class RulePass(Pass[Node]):
                     yield name, after
 
 
-class Observer:
+class PassObserver:
     """An observer of running passes; this one does nothing."""
 
     def observe_step(self, name: str, before: Any, after: Any) -> None:
@@ -123,7 +123,7 @@ class Observer:
         """Receive the seconds of a pass."""
 
 
-def run_passes(value: T, passes: Sequence[Pass[T]], context: PassContext, observer: Observer | None = None) -> T:
+def run_passes(value: T, passes: Sequence[Pass[T]], context: PassContext, observer: PassObserver | None = None) -> T:
     """Apply the passes in their order, those aside that are switched off."""
     for each in passes:
         if each.name in context.disabled_passes:

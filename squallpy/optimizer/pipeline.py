@@ -44,7 +44,7 @@ from squallpy.optimizer.program.read_kept_joins import read_kept_joins
 from squallpy.optimizer.program.schedule_statements import schedule
 from squallpy.optimizer.program.share_products import share_products
 from squallpy.optimizer.program.unfold_denormalised_views import unfold_denormalised_views
-from squallpy.program.trigger_program import Lowered, Program
+from squallpy.program.trigger_program import Lowered, TriggerProgram
 
 PLAN_PASSES: tuple[Pass[Node], ...] = (
     FunctionPass(
@@ -245,7 +245,7 @@ CALCULUS_PASSES: tuple[Pass[Lowered], ...] = (
     ),
 )
 
-PROGRAM_PASSES: tuple[Pass[Program], ...] = (
+PROGRAM_PASSES: tuple[Pass[TriggerProgram], ...] = (
     FunctionPass(
         "unfold_denormalised_views",
         "first, so that later passes see the joins: a second copy of a relation's rows costs more than lookups by key",

@@ -21,7 +21,7 @@ from squallpy.logical.monotonicity import FALLING, RISING, direction
 from squallpy.physical.plan import FilterStep, Let, Lookup, PoolPlan, Range, StatementStep, Update
 from squallpy.program.auxiliary.kind import RowSearch
 from squallpy.program.calculus import Assign, Cmp, Factor, solutions, variables
-from squallpy.program.trigger_program import Program, Statement
+from squallpy.program.trigger_program import Statement, TriggerProgram
 from squallpy.program.unique_keys import certain_keys, finds_one, known_keys
 from squallpy.program.view_facts import few_record_views, foreign_keys, narrow_views, row_searches, stream_keys
 from squallpy.program.views import Ref, View
@@ -78,7 +78,7 @@ class Indexes:
 class ViewFacts:
     """Facts about a program's views, found once for all of its statements."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: TriggerProgram) -> None:
         self._views = {view.name: view for view in program.views}
         self._keys, self._foreign, self._few = known_keys(program), foreign_keys(program), few_record_views(program)
         self._of_streams = stream_keys(program)

@@ -16,7 +16,7 @@ from squallpy.physical.joins.mapping import Side
 from squallpy.physical.plan import BandKeys, BandPlan, FilterStep, Lookup, Plan, Terms, Update
 from squallpy.program.views import View
 
-Field = tuple[str, str]  # a relation's
+RelationField = tuple[str, str]  # a relation's
 _Keys = dict[int, Column]  # of a view or delta that a statement reads: its keys by position
 
 
@@ -24,10 +24,10 @@ _Keys = dict[int, Column]  # of a view or delta that a statement reads: its keys
 class _Found:
     """A band that a statement tests, with the fields that it compares, and those that it equates."""
 
-    fields: tuple[Field, Field]
+    fields: tuple[RelationField, RelationField]
     low: Terms
     high: Terms
-    equal: frozenset[tuple[Field, Field]]
+    equal: frozenset[tuple[RelationField, RelationField]]
 
 
 def find_band(plan: Plan) -> BandPlan | None:
@@ -62,13 +62,13 @@ def find_band(plan: Plan) -> BandPlan | None:
     return None
 
 
-def _fields(plan: Plan) -> dict[str, list[tuple[Column, frozenset[Field]]]]:
+def _fields(plan: Plan) -> dict[str, list[tuple[Column, frozenset[RelationField]]]]:
     """List the keys of each view and delta, with the fields that each is."""
     deltas = [delta for feed in plan.feeds for delta in feed.deltas]
     return {view.name: list(_fields_of(view)) for view in (*plan.program.views, *deltas)}
 
 
-def _fields_of(view: View) -> Iterator[tuple[Column, frozenset[Field]]]:
+def _fields_of(view: View) -> Iterator[tuple[Column, frozenset[RelationField]]]:
     for key in view.keys:
         yield key, frozenset((atom.relation.name, name) for atom in view.atoms for name, v in atom.fields if v == key)
 
@@ -90,10 +90,10 @@ def _bands(
     update: Update,
     refs: list[tuple[str, _Keys]],
     sides: Mapping[str, Side],
-    fields: Mapping[str, list[tuple[Column, frozenset[Field]]]],
+    fields: Mapping[str, list[tuple[Column, frozenset[RelationField]]]],
 ) -> Iterator[_Found]:
     """Yield the bands that a statement tests."""
-    of = {side: dict[Column, frozenset[Field]]() for side in Side}
+    of = {side: dict[Column, frozenset[RelationField]]() for side in Side}
     for name, keys in refs:
         for position, variable in keys.items():
             known = of[sides[name]].get(variable, frozenset())
@@ -162,7 +162,7 @@ def _meet(one: _Found, other: _Found) -> _Found | None:
     return replace(one, equal=one.equal & other.equal)
 
 
-def _keys_of(side: Side, keys: list[tuple[Column, frozenset[Field]]], found: _Found) -> BandKeys | None:
+def _keys_of(side: Side, keys: list[tuple[Column, frozenset[RelationField]]], found: _Found) -> BandKeys | None:
     """Find the positions of the banded key and of the equated ones; None if the band is not among the keys."""
     banded = next((i for i, (_, of) in enumerate(keys) if found.fields[side] in of), None)
     if banded is None:

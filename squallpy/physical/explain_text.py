@@ -10,11 +10,11 @@ from squallpy.physical.planner import place
 from squallpy.physical.statement_cost import costs
 from squallpy.program.explain_text import program_text
 from squallpy.program.restrict import restrict, users_of_views
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.variable_names import Names
 
 
-def triggers_text(program: Program, titles: Sequence[Sequence[str]] = (), only: int | None = None) -> str:
+def triggers_text(program: TriggerProgram, titles: Sequence[Sequence[str]] = (), only: int | None = None) -> str:
     """Show the trigger program, with the cost of each statement for one tuple of its delta.
 
     Args:

@@ -17,7 +17,7 @@ NUMBER = 4  # of a number that is a key, or an exact sum: columns travel in as m
 COUNT = 1
 WORD = 8
 
-Rows = dict[str, float]  # for each tuple, by relation
+RowCounts = dict[str, float]  # for each tuple, by relation
 
 
 def row_bytes(pool: PoolPlan) -> int:
@@ -33,7 +33,7 @@ def _lane_bytes(ring: LaneRing) -> int:
     return WORD * ring.words
 
 
-def traffic(plan: Plan) -> Rows:
+def traffic(plan: Plan) -> RowCounts:
     """Estimate the bytes exchanged between stages for each tuple of a relation."""
     return _Estimate(plan).total
 
@@ -41,8 +41,8 @@ def traffic(plan: Plan) -> Rows:
 @dataclass
 class _Estimate:
     plan: Plan
-    rows: dict[str, Rows] = field(default_factory=dict)  # of each delta; of each view, those added to it
-    total: Rows = field(default_factory=dict)
+    rows: dict[str, RowCounts] = field(default_factory=dict)  # of each delta; of each view, those added to it
+    total: RowCounts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for feed in self.plan.sources:
@@ -81,5 +81,5 @@ def _bytes(plan: Plan, send: Send) -> int:
     return row_bytes(plan.delta(send.source)) * copies
 
 
-def _most(a: Rows, b: Rows) -> Rows:
+def _most(a: RowCounts, b: RowCounts) -> RowCounts:
     return {name: max(a.get(name, 0.0), b.get(name, 0.0)) for name in {**a, **b}}

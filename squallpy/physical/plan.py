@@ -18,12 +18,12 @@ from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_controller import EPSILON
 from squallpy.physical.matrix.matrix_plan import MatrixPlan
 from squallpy.program.auxiliary.divided_rows import DividedRows
-from squallpy.program.auxiliary.relation import Kind
+from squallpy.program.auxiliary.relation import AnyAuxiliaryKind
 from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.calculus import Lane
 from squallpy.program.output_spec import OutputSpec
-from squallpy.program.trigger_program import Program
-from squallpy.program.views import Row, View
+from squallpy.program.trigger_program import TriggerProgram
+from squallpy.program.views import RowFields, View
 
 HYPERCUBE = "by cells of the hypercube"  # the placement of a pool
 DIVIDED = "where the fixpoint needs its rows"  # likewise
@@ -78,7 +78,7 @@ class Lookup:
     picks: tuple[int, ...]
     live: frozenset[int] = frozenset()
     range: Range | None = None
-    row: Row | None = None
+    row: RowFields | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ class AuxiliaryPlan:
 
     source: PoolPlan
     output: OutputSpec
-    kind: Kind
+    kind: AnyAuxiliaryKind
     group: tuple[int, ...] = ()
     index: int = -1
     order: int = -1
@@ -309,7 +309,7 @@ class Plan:
     feeds make them, as they are sent, and sums that are only there to be sent.
     """
 
-    program: Program
+    program: TriggerProgram
     feeds: tuple[Feed, ...]
     reading: Stage
     stages: tuple[Stage, ...]

@@ -64,14 +64,14 @@ from squallpy.physical.unique_views import unique_views
 from squallpy.program.auxiliary.divided_rows import DividedRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import lifted
-from squallpy.program.trigger_program import Program, Statement
+from squallpy.program.trigger_program import Statement, TriggerProgram
 from squallpy.program.views import View
 
 _CHOSEN = ("spreads", "pins", "components", "grid", "hypercube", "operator", "light")
 
 
 def place(
-    program: Program,
+    program: TriggerProgram,
     partitions: int,
     sizes: Map[str, int],
     switches: DistributionOptions = ALL,
@@ -141,7 +141,7 @@ def place(
 
 
 def _plan_hypercube(
-    program: Program, places: Placements, join: HypercubeJoin | None, sizes: Map[str, int], partitions: int
+    program: TriggerProgram, places: Placements, join: HypercubeJoin | None, sizes: Map[str, int], partitions: int
 ) -> CubePlan | None:
     """Plan the hypercube that views are placed on, if there is one."""
     cube = hypercube_of(program, places, join, sizes, partitions)
@@ -156,7 +156,7 @@ def _plan_hypercube(
     return CubePlan(cube, dimensions, on_it, relations, tickets, is_sized)
 
 
-def _on_hypercube(program: Program, places: Placements) -> tuple[OnGrid, ...]:
+def _on_hypercube(program: TriggerProgram, places: Placements) -> tuple[OnGrid, ...]:
     """List the views on a hypercube; none if a record's location does not follow from its keys in one of them."""
     placed = ((view.name, places.get(view.name)) for view in program.stored)
     found = [(name, place) for name, place in placed if isinstance(place, CellPlacement)]
@@ -232,7 +232,7 @@ def _with_heavy_key_grids(plan: Plan, places: Placements, switches: Distribution
 
 def _with_partitioned_results(
     plan: Plan,
-    program: Program,
+    program: TriggerProgram,
     places: Placements,
     switches: DistributionOptions,
     compensated: bool,
@@ -252,7 +252,7 @@ def _exchanges(plan: Plan) -> list[int]:
     return [len(stage.sends) for stage in (plan.reading, *plan.stages)]
 
 
-def _plan_on_one_partition(program: Program, compensated: bool) -> Plan:
+def _plan_on_one_partition(program: TriggerProgram, compensated: bool) -> Plan:
     """Plan all in one partition, without exchanges."""
     builder = _PlanBuilder(program, compensated)
     steps: list[Update | Derive] = []
@@ -265,7 +265,7 @@ def _plan_on_one_partition(program: Program, compensated: bool) -> Plan:
 
 
 def _plan_distributed(
-    program: Program,
+    program: TriggerProgram,
     places: Placements,
     partitions: int,
     switches: DistributionOptions,
@@ -375,7 +375,7 @@ def _can_check(unique: UniqueView, places: Placements) -> bool:
 class _PlanBuilder:
     """A plan under construction, with the indexes that its statements turn out to need."""
 
-    def __init__(self, program: Program, compensated: bool) -> None:
+    def __init__(self, program: TriggerProgram, compensated: bool) -> None:
         self._program, self._rings = program, _Rings.of(program, compensated)
         self.indexes, self.known = Indexes(), ViewFacts(program)
         self.auxiliary: dict[str, AuxiliaryPlan] = {}
@@ -447,7 +447,7 @@ class _Rings:
     compensated: bool
 
     @staticmethod
-    def of(program: Program, compensated: bool) -> "_Rings":
+    def of(program: TriggerProgram, compensated: bool) -> "_Rings":
         lanes = [lane or () for view in program.views for term in view.terms for lane in term.lanes]
         product = any(sum(f.type.kind is Kind.DOUBLE and not lifted(f) for f in lane) > 1 for lane in lanes)
         return _Rings(Ring.SIGNED if product else Ring.REAL, compensated)
@@ -465,7 +465,7 @@ class _Rings:
 
 
 def _auxiliary_plan(
-    aux: AuxiliaryRelation, program: Program, rings: _Rings, indexes: Indexes, known: Map[str, AuxiliaryPlan]
+    aux: AuxiliaryRelation, program: TriggerProgram, rings: _Rings, indexes: Indexes, known: Map[str, AuxiliaryPlan]
 ) -> AuxiliaryPlan:
     ref = aux.materialised
     indexes.records.add(ref.name)

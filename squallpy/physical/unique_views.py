@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from squallpy.physical.plan import UniqueView
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.unique_keys import determined
 
 
-def unique_views(program: Program) -> Iterator[UniqueView]:
+def unique_views(program: TriggerProgram) -> Iterator[UniqueView]:
     """Find the views in which a count above 1 shows that data break a PRIMARY KEY.
 
     These are the views of one relation by its key, and those whose auxiliary relations rely on it.

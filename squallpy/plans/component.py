@@ -21,7 +21,7 @@ from squallpy.frontend.query import SelectText, parse_select
 from squallpy.frontend.source_text import ScriptText
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
-from squallpy.logical.bind.scope import Scope, Source
+from squallpy.logical.bind.scope import FromItem, Scope
 from squallpy.logical.bind.select import QueryBlock
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.nodes import Node
@@ -164,7 +164,7 @@ class Chained(Component):
 
     def named(self, node: Node) -> Bound:
         """Give the columns of a plan the component's name."""
-        return Bound(node, Scope([Source(self.name, node.output)]))
+        return Bound(node, Scope([FromItem(self.name, node.output)]))
 
 
 def new_context(catalog: Catalog | None = None) -> Context:

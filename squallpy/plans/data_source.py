@@ -15,7 +15,7 @@ from squallpy.frontend.statements import CreateRelation
 from squallpy.logical.bind import check_fields, complete
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.from_clause import scan
-from squallpy.logical.bind.scope import Scope, Source
+from squallpy.logical.bind.scope import FromItem, Scope
 from squallpy.plans.component import Bound, Component, Texts, as_texts
 
 
@@ -91,7 +91,7 @@ class DataSource(Component):
 
     def bind(self, ctx: Context) -> Bound:
         node = scan(ctx, self.relation, self.name)
-        return Bound(node, Scope([Source(self.name, node.output)]))
+        return Bound(node, Scope([FromItem(self.name, node.output)]))
 
 
 def found_path(path: str, folder: Path) -> str:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from squallpy.logical.expressions import Call, Column, Expr, conjuncts
 from squallpy.logical.nodes import Aggregate, Filter, Join, Node, Project, Scan, nodes
 
-Field = tuple[str, str]
+RelationField = tuple[str, str]
 
 
-def equal_fields(plan: Node, column: Expr) -> tuple[Field, ...]:
+def equal_fields(plan: Node, column: Expr) -> tuple[RelationField, ...]:
     """List the fields that a column of a plan is equal to; none for one that is computed."""
     own = dict(_fields(plan))
     if not isinstance(column, Column) or column.id not in own:
@@ -22,9 +22,9 @@ def equal_fields(plan: Node, column: Expr) -> tuple[Field, ...]:
     return tuple(sorted(found))
 
 
-def _fields(plan: Node) -> Iterator[tuple[int, Field]]:
+def _fields(plan: Node) -> Iterator[tuple[int, RelationField]]:
     """Yield the ids of columns that are fields, with these."""
-    known = dict[int, Field]()
+    known = dict[int, RelationField]()
     for node in nodes(plan):
         match node:
             case Scan(relation, _, columns):

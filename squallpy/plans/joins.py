@@ -10,7 +10,7 @@ from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Expr, conjunction
 from squallpy.logical.nodes import inner_join
 from squallpy.plans.component import Bound, Component, Texts, as_texts, new_context
-from squallpy.plans.equal_fields import Field, equal_fields
+from squallpy.plans.equal_fields import RelationField, equal_fields
 
 
 class JoinComponent(Component):
@@ -44,7 +44,7 @@ class JoinComponent(Component):
         self.check()
 
     def pinned(self) -> PinnedComponent:
-        chosen, keys, fields = self.choices, tuple[str, ...](), tuple[tuple[Field, ...], ...]()
+        chosen, keys, fields = self.choices, tuple[str, ...](), tuple[tuple[RelationField, ...], ...]()
         relations = tuple(each.relations for each in self.inputs)
         names = tuple(each.name for each in self.inputs)
         at = 0
@@ -57,7 +57,7 @@ class JoinComponent(Component):
             chosen.parallelism,
         )  # fmt: skip
 
-    def _hashed(self) -> tuple[tuple[str, ...], tuple[tuple[Field, ...], ...]]:
+    def _hashed(self) -> tuple[tuple[str, ...], tuple[tuple[RelationField, ...], ...]]:
         """Find the keys that are hashed, and the fields equal to each."""
         raise NotImplementedError
 
@@ -107,7 +107,7 @@ class EquiJoin(JoinComponent):
             self._hashed()
         return bound
 
-    def _hashed(self) -> tuple[tuple[str, ...], tuple[tuple[Field, ...], ...]]:
+    def _hashed(self) -> tuple[tuple[str, ...], tuple[tuple[RelationField, ...], ...]]:
         pairs = list(zip(self.left_key, self.right_key, strict=True))
         wanted = self.choices.arguments
         for name in wanted:

@@ -15,7 +15,7 @@ from squallpy.logical.expressions import Call, Column, Expr, Literal
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
 from squallpy.program.output_spec import Measure, OutputSpec
-from squallpy.program.trigger_program import Lowered, Program, Statement, Trigger
+from squallpy.program.trigger_program import Lowered, Statement, Trigger, TriggerProgram
 from squallpy.program.variable_names import WIDTH, Names
 from squallpy.program.views import Ref, View
 
@@ -152,7 +152,7 @@ def fold(line: str) -> str:
     return "\n".join(lines)
 
 
-def views_text(program: Program, users: Mapping[str, Sequence[str]]) -> str:
+def views_text(program: TriggerProgram, users: Mapping[str, Sequence[str]]) -> str:
     """Write the views and auxiliary relations, and which `users` have a view in common."""
     lines = _align([f"{head(v)} := {definition(v)}" for v in program.views])
     for at, view in enumerate(program.views):
@@ -170,7 +170,7 @@ def measure_text(measure: Measure, view: View) -> str:
 
 
 def program_text(
-    program: Program,
+    program: TriggerProgram,
     costs: Sequence[Sequence[str]] = (),
     titles: Sequence[Sequence[str]] = (),
     users: Mapping[str, Sequence[str]] = NOBODY,

@@ -9,17 +9,17 @@ from dataclasses import replace
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.held_rows import HELD, covered, covering, covers, held_delta, is_empty
 from squallpy.program.output_spec import OutputSpec
-from squallpy.program.trigger_program import Program, Statement, Trigger
+from squallpy.program.trigger_program import Statement, Trigger, TriggerProgram
 from squallpy.program.views import Ref, View
 
 
-def restrict(program: Program, wanted: Collection[str]) -> Program:
+def restrict(program: TriggerProgram, wanted: Collection[str]) -> TriggerProgram:
     """Keep the wanted views, what their statements read, and the auxiliary relations that these are joined with."""
     needed, auxiliary = _closure(program, wanted)
     return _cut(program, needed, auxiliary)
 
 
-def restrict_above(program: Program, wanted: Collection[str], held: Collection[str]) -> Program | None:
+def restrict_above(program: TriggerProgram, wanted: Collection[str], held: Collection[str]) -> TriggerProgram | None:
     """Keep the wanted views, and let the rows of held views come as their deltas; None if streams are needed, too.
 
     Q2(g) += Sum_[g](ΔN1(g, total)), N1 of the groups of M_R, which is held   →   M_R += Δheld M_R; ΔN1; Q2 += …
@@ -43,7 +43,7 @@ def restrict_above(program: Program, wanted: Collection[str], held: Collection[s
     return _above(program, needed, sources, statements, _cut(program, needed - given, auxiliary))
 
 
-def restrict_to_rows(program: Program, wanted: Collection[str], held: Collection[str]) -> Program | None:
+def restrict_to_rows(program: TriggerProgram, wanted: Collection[str], held: Collection[str]) -> TriggerProgram | None:
     """Keep the wanted views and what they are made of, and let rows of held views come in place of those of streams.
 
     Q3(a) += Sum_[a](ΔR′3(a)), Q1 of the rows of R is held   →   ΔR′3(a) += Sum_[a](Δheld Q1(a, d)); Q3 += …
@@ -66,24 +66,28 @@ def restrict_to_rows(program: Program, wanted: Collection[str], held: Collection
     return _above(program, needed, given, statements, replace(found, triggers=others))
 
 
-def _complete(program: Program, held: Collection[str]) -> set[str]:
+def _complete(program: TriggerProgram, held: Collection[str]) -> set[str]:
     """Leave out the held views from which windows take rows."""
     return {*held} - {aux.materialised.name for aux in _windows(program, [a.relation.name for a in program.auxiliary])}
 
 
-def _windows(program: Program, auxiliary: Collection[str]) -> list[AuxiliaryRelation]:
+def _windows(program: TriggerProgram, auxiliary: Collection[str]) -> list[AuxiliaryRelation]:
     """List those of some auxiliary relations that take rows from their views as time goes."""
     return [aux for aux in program.auxiliary if aux.kind.forgets_rows and aux.relation.name in auxiliary]
 
 
 def _above(
-    program: Program, needed: Collection[str], given: Collection[str], statements: Sequence[Statement], others: Program
-) -> Program:
+    program: TriggerProgram,
+    needed: Collection[str],
+    given: Collection[str],
+    statements: Sequence[Statement],
+    others: TriggerProgram,
+) -> TriggerProgram:
     """Put statements that read the rows of held views before the triggers of what is above."""
     views = tuple(view for view in program.views if view.name in needed or view.name in given)
     deltas = tuple(View(held_delta(view.name), view.keys, view.terms) for view in views if view.name in given)
     triggers = (*([Trigger(HELD, deltas, tuple(statements))] if deltas else []), *others.triggers)
-    return Program(views, triggers, *_outputs(program, {*needed, *given}), others.auxiliary)
+    return TriggerProgram(views, triggers, *_outputs(program, {*needed, *given}), others.auxiliary)
 
 
 def _itself(view: View) -> tuple[Statement, ...]:
@@ -92,7 +96,7 @@ def _itself(view: View) -> tuple[Statement, ...]:
     return (Statement(view.name, view.keys, (ref,), (), ((),) * len(lanes)),)
 
 
-def _cut(program: Program, needed: Collection[str], auxiliary: Collection[str]) -> Program:
+def _cut(program: TriggerProgram, needed: Collection[str], auxiliary: Collection[str]) -> TriggerProgram:
     triggers = list[Trigger]()
     for trigger in program.triggers:
         statements = tuple(s for s in trigger.statements if s.target in needed)
@@ -102,17 +106,17 @@ def _cut(program: Program, needed: Collection[str], auxiliary: Collection[str]) 
             triggers.append(replace(trigger, deltas=deltas, statements=statements))
     views = tuple(view for view in program.views if view.name in needed)
     made = tuple(aux for aux in program.auxiliary if aux.relation.name in auxiliary)
-    return Program(views, tuple(triggers), *_outputs(program, needed), made)
+    return TriggerProgram(views, tuple(triggers), *_outputs(program, needed), made)
 
 
-def _outputs(program: Program, needed: Collection[str]) -> tuple[tuple[OutputSpec, ...], tuple[int, ...]]:
+def _outputs(program: TriggerProgram, needed: Collection[str]) -> tuple[tuple[OutputSpec, ...], tuple[int, ...]]:
     """Keep the outputs of some results, with the numbers that these then have."""
     names = [view.name for view in program.results if view.name in needed]
     kept = [(output, names.index(view.name)) for output, view in program.printed if view.name in names]
     return tuple(output for output, _ in kept), tuple(number for _, number in kept)
 
 
-def users_of_views(program: Program, titles: Sequence[Sequence[str]]) -> dict[str, list[str]]:
+def users_of_views(program: TriggerProgram, titles: Sequence[Sequence[str]]) -> dict[str, list[str]]:
     """Name the queries that each view is kept for.
 
     Args:
@@ -125,7 +129,7 @@ def users_of_views(program: Program, titles: Sequence[Sequence[str]]) -> dict[st
     return found
 
 
-def _closure(program: Program, wanted: Collection[str], held: Collection[str] = ()) -> tuple[set[str], set[str]]:
+def _closure(program: TriggerProgram, wanted: Collection[str], held: Collection[str] = ()) -> tuple[set[str], set[str]]:
     """Collect the targets of statements that are needed, and the auxiliary relations; held views need nothing."""
     changing: dict[str, list[tuple[str, Statement]]] = {}
     for trigger in program.triggers:

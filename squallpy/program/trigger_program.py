@@ -77,7 +77,7 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class TriggerProgram:
     """Compiled queries: their views, those of the results first, their triggers, how rows of results are printed, and
     their auxiliary relations, innermost first.
 
@@ -119,7 +119,7 @@ class Program:
         return tuple(trigger.relation for trigger in self.triggers if trigger.relation.name not in made)
 
 
-def without_unread_views(program: Program) -> Program:
+def without_unread_views(program: TriggerProgram) -> TriggerProgram:
     """Drop the views that no statement, result or auxiliary relation reads, and what maintains them alone."""
     views, triggers = program.views, program.triggers
     while (

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 
 from squallpy.logical.expressions import Column, columns
 from squallpy.program.calculus import Assign, Rel
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.views import Monomial, View
 
 Keys = Mapping[str, tuple[str, ...]]  # fields, by relation
 
 
-def known_keys(program: Program) -> Keys:
+def known_keys(program: TriggerProgram) -> Keys:
     """Find the unique keys of relations, where they are known.
 
     NB: data may break a declared PRIMARY KEY, so this is for costs; for answers there is `certain_keys`.
@@ -21,7 +21,7 @@ def known_keys(program: Program) -> Keys:
     return {r.name: r.primary_key for r in program.relations if r.primary_key} | certain_keys(program)
 
 
-def certain_keys(program: Program) -> dict[str, tuple[str, ...]]:
+def certain_keys(program: TriggerProgram) -> dict[str, tuple[str, ...]]:
     """Find the unique keys of auxiliary relations, which hold whatever the data."""
     keys = ((aux.relation.name, aux.unique_key) for aux in program.auxiliary)
     return {name: key for name, key in keys if key is not None}

@@ -6,17 +6,17 @@ from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Call
 from squallpy.program.auxiliary.kind import RowSearch
 from squallpy.program.calculus import Cmp, Factor
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.unique_keys import Keys, finds_one
 
 
-def few_record_views(program: Program) -> frozenset[str]:
+def few_record_views(program: TriggerProgram) -> frozenset[str]:
     """Return the views of auxiliary relations without groups alone, which have few rows."""
     few = {aux.relation.name for aux in program.auxiliary if not aux.kind.has_groups}
     return frozenset(v.name for v in program.views if v.atoms and all(a.relation.name in few for a in v.atoms))
 
 
-def row_searches(program: Program, keys: Keys) -> dict[str, RowSearch]:
+def row_searches(program: TriggerProgram, keys: Keys) -> dict[str, RowSearch]:
     """Return how a range finds one row of a group, by view that has a record for each row of an auxiliary relation."""
     auxiliary = {aux.relation: aux for aux in program.auxiliary}
     found = {}
@@ -32,7 +32,7 @@ def row_searches(program: Program, keys: Keys) -> dict[str, RowSearch]:
     return found
 
 
-def narrow_views(program: Program) -> frozenset[str]:
+def narrow_views(program: TriggerProgram) -> frozenset[str]:
     """Find the views that lack rows of their relations because of predicates other than NOT NULL."""
     return frozenset(v.name for v in program.views if all(any(map(_narrows, term.body)) for term in v.terms))
 
@@ -44,7 +44,7 @@ def _narrows(factor: Factor) -> bool:
     return isinstance(factor, Cmp)
 
 
-def foreign_keys(program: Program) -> frozenset[tuple[str, str]]:
+def foreign_keys(program: TriggerProgram) -> frozenset[tuple[str, str]]:
     """Find (relation, field) that are declared a foreign key, or equated with another relation's primary key of one
     field.
 
@@ -54,7 +54,7 @@ def foreign_keys(program: Program) -> frozenset[tuple[str, str]]:
     return frozenset(declared).union((r, name) for r, name, other in _equated_keys(program) if r != other.name)
 
 
-def stream_keys(program: Program) -> frozenset[tuple[str, str]]:
+def stream_keys(program: TriggerProgram) -> frozenset[tuple[str, str]]:
     """Find (relation, field) that are a stream's primary key of one field, or equated with one.
 
     TPC-H Q5: (lineitem, l_suppkey), not (customer, c_nationkey): nations are a table.
@@ -62,7 +62,7 @@ def stream_keys(program: Program) -> frozenset[tuple[str, str]]:
     return frozenset((r, name) for r, name, of in _equated_keys(program) if of.stream)
 
 
-def _equated_keys(program: Program) -> Iterator[tuple[str, str, Relation]]:
+def _equated_keys(program: TriggerProgram) -> Iterator[tuple[str, str, Relation]]:
     """Yield the fields of relations that are, or are equated with, a primary key of one field, and whose."""
     keys = {r.name: r.primary_key[0] for r in program.relations if len(r.primary_key) == 1}
     for term in (t for view in (*program.results, *(aux.view for aux in program.auxiliary)) for t in view.terms):

@@ -20,7 +20,7 @@ from squallpy.logical.expressions import Column, Expr, substitute
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Lane, rename_factor, variables
 from squallpy.program.components import prune
-from squallpy.program.trigger_program import Program, Statement
+from squallpy.program.trigger_program import Statement, TriggerProgram
 from squallpy.program.views import Ref, View, rename_ref
 
 
@@ -68,7 +68,7 @@ def held_auxiliary(ours: "ViewIdentities", before: "ViewIdentities") -> dict[str
 class ViewIdentities:
     """The identities of the views and auxiliary relations of a program, each computed when it is first asked for."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: TriggerProgram) -> None:
         self.program = program
         self._views = {view.name: view for view in program.views}
         self._auxiliary = {aux.relation.name: aux for aux in program.auxiliary}

@@ -61,7 +61,7 @@ Request = tuple[str, tuple[Column, ...], tuple[int, ...]]
 
 
 @dataclass(slots=True)
-class Registry:
+class ViewRegistry:
     """Views in the order in which they were asked for; `prefix` begins their names, `mark` numbers those alike."""
 
     prefix: str

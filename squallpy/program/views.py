@@ -68,7 +68,7 @@ def index_atoms(views: Iterable[View]) -> Mapping[str, list[tuple[Rel, Monomial,
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RowFields:
     """The fields read from an auxiliary relation's row, with their variables; `is_before`: as before the batch."""
 
     relation: str
@@ -87,7 +87,7 @@ class Ref:
     name: str
     variables: tuple[Column, ...]
     picks: tuple[int, ...]
-    row: Row | None = None
+    row: RowFields | None = None
     is_after: bool = False
 
     @property

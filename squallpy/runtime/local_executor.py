@@ -11,7 +11,14 @@ from squallpy.base.timing import SILENT, Trace
 from squallpy.codegen.program import PlanCode
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.direct_batch import DirectBatch
-from squallpy.runtime.batch.micro_batch import Computed, Node, Publisher, Sender, unpack_changes, unpack_parcels
+from squallpy.runtime.batch.micro_batch import (
+    Computed,
+    PartitionStages,
+    Publisher,
+    Sender,
+    unpack_changes,
+    unpack_parcels,
+)
 from squallpy.runtime.checkpoint.partition_report import checkpoint_figures
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.compiled.background import BackgroundCompiler
@@ -267,7 +274,7 @@ class DurableLocalExecutor(_BatchLoop):
         self._sender, self._publisher = Sender(plan, trace, compiled), Publisher(plan, with_changes, trace)
         self._matrices = open_matrices(plan, input, location)
         self.schemas = self._publisher.results.schemas
-        self._stages = Node(plan, trace=trace, compiled=compiled)
+        self._stages = PartitionStages(plan, trace=trace, compiled=compiled)
         self._node = location.partition("partition-0", store_layout(plan), *self._stages.runs, trace=trace)
         self._result = location.partition("result", result_layout(plan), self._publisher.run, trace=trace)
         self._committed = Committed(location.durable)

@@ -18,7 +18,7 @@ from squallpy.runtime.evaluate.exact_arithmetic import LIMIT, first_chosen, larg
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.sort_keys import ordinals
-from squallpy.runtime.evaluate.vectors import Frame, Vec, arrow_type, full, take, to_arrow
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, arrow_type, full, take, to_arrow
 from squallpy.runtime.formats.text_columns import NESTED
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
@@ -34,10 +34,10 @@ def _printed_field(name: str, type: Type) -> pa.Field:
     return pa.field(name, arrow_type(type), metadata={NESTED: type.code} if type.nested else None)
 
 
-class Groups(Frame):
+class GroupFrame(VectorFrame):
     """Groups as a frame: key columns and measures; `pick` selects groups."""
 
-    def __init__(self, keys: Words, load: Callable[[int], Vec], pick: Callable[[Words], "Groups"]) -> None:
+    def __init__(self, keys: Words, load: Callable[[int], Vec], pick: Callable[[Words], "GroupFrame"]) -> None:
         super().__init__(len(keys), {}, load)
         self.keys, self.pick = keys, pick
 
@@ -59,7 +59,7 @@ class Printer:
         self.in_key_order = _in_key_order(output, pool)
         self.first_order = _first_order(output, pool)
 
-    def frame(self, keys: Words, words: Words, names: Dictionary, texts: Mapping[int, Vec] = NO_TEXTS) -> Groups:
+    def frame(self, keys: Words, words: Words, names: Dictionary, texts: Mapping[int, Vec] = NO_TEXTS) -> GroupFrame:
         """Build the frame of key columns and measures.
 
         Args:
@@ -79,11 +79,11 @@ class Printer:
                 return decode(np.ascontiguousarray(keys[:, place]), self._keys[place], names)
             return self._measure(self._measures[id], total)
 
-        def pick(rows: Words) -> Groups:
+        def pick(rows: Words) -> GroupFrame:
             some = {place: take(vec, rows) for place, vec in texts.items()} if texts else NO_TEXTS
             return self.frame(keys.take(rows, axis=0), words.take(rows, axis=0), names, some)
 
-        return Groups(keys, load, pick)
+        return GroupFrame(keys, load, pick)
 
     def count(self, words: Words) -> Words:
         """Read the number of rows of each group."""
@@ -93,7 +93,7 @@ class Printer:
         """Count the rows of each group whose value is not NULL."""
         return self._sum(measure.present, words)
 
-    def times(self, frame: Frame, words: Words) -> Words:
+    def times(self, frame: VectorFrame, words: Words) -> Words:
         """Compute how often each row is printed: its multiplicity, or once where its group exists and HAVING is
         TRUE."""
         count = self.count(words)
@@ -108,16 +108,16 @@ class Printer:
             shown = shown * np.maximum(self._times(frame).values, 0)
         return np.asarray(shown).astype(np.int64)
 
-    def item(self, name: str, frame: Frame) -> Vec:
+    def item(self, name: str, frame: VectorFrame) -> Vec:
         """Compute a printed column."""
         function, type = self._items[self.schema.get_field_index(name)]
         return full(function(frame), type, frame.rows)
 
-    def table(self, frame: Frame) -> pa.Table:
+    def table(self, frame: VectorFrame) -> pa.Table:
         """Print the rows of a frame."""
         return self._printed([full(f(frame), type, frame.rows) for f, type in self._items])
 
-    def changes(self, frame: Groups, gone: Words, come: Words) -> tuple[pa.Table, pa.Table]:
+    def changes(self, frame: GroupFrame, gone: Words, come: Words) -> tuple[pa.Table, pa.Table]:
         """Print the rows that went and that came.
 
         The frame has the groups as they were in its first half and as they are in the second; `gone` and `come` count
@@ -143,7 +143,7 @@ class Printer:
         columns = [to_arrow(vec, type, len(vec.values)) for vec, (_, type) in zip(items, self._items, strict=True)]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
-    def up_to_last(self, frame: Groups) -> Any:
+    def up_to_last(self, frame: GroupFrame) -> Any:
         """Mark rows that sort before or with the last by ORDER BY: a filter before the sort."""
         chosen, tied = np.zeros(frame.rows, bool), np.arange(frame.rows)
         for function, type, down, nulls_first in self._order:
@@ -160,7 +160,7 @@ class Printer:
         chosen[tied] = True
         return chosen
 
-    def sort_rows(self, frame: Groups, rows: Words) -> Words:
+    def sort_rows(self, frame: GroupFrame, rows: Words) -> Words:
         """Sort `rows` by ORDER BY, then by their keys, so that equal rows have one order too.
 
         Only rows that the first column leaves tied are compared further.

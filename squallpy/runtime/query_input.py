@@ -21,7 +21,7 @@ from squallpy.base.timing import read_time
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.physical.matrix.matrix_plan import under_matrices
-from squallpy.runtime.checkpoint.checkpoint import CannotMove, Repeat, recorded_sizes
+from squallpy.runtime.checkpoint.checkpoint import CannotMove, RepeatBatch, recorded_sizes
 from squallpy.runtime.checkpoint.checksummed_record import read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.checkpoint.input_files import Inputs
@@ -32,11 +32,11 @@ from squallpy.runtime.sources import FileSource, open_source
 from squallpy.runtime.sources.arrivals import Arrivals, Decision, Repeated
 from squallpy.runtime.sources.foreign_source import ForeignSource
 from squallpy.runtime.sources.input import Input
-from squallpy.runtime.sources.protocol import Limit, Offset, Source
+from squallpy.runtime.sources.protocol import BatchLimit, Offset, Source
 from squallpy.runtime.sources.replay import LEAP_ROWS, BackfillReplay, Replay
 from squallpy.runtime.sources.source import RowSource, columns_of_files
 from squallpy.runtime.sources.stream_times import TimeLimits, time_of_batch
-from squallpy.runtime.sources.watched_files import Read, WatchedFiles
+from squallpy.runtime.sources.watched_files import ReadColumns, WatchedFiles
 
 _TIME = "time"  # the record of a checkpoint that has the time of all batches
 Columns = Mapping[str, Sequence[str]]
@@ -63,7 +63,7 @@ class Reading(ABC):
         """The files that a checkpoint compares; None if there is none, or an offset log."""
 
     @property
-    def repeat(self) -> Repeat | None:
+    def repeat(self) -> RepeatBatch | None:
         """The way in which streams without end repeat what the state of another plan has read."""
         return None
 
@@ -152,7 +152,7 @@ class EndlessReading(Reading):
         known = recorded_sizes(checkpoint) if checkpoint else None
         for source in sources.values() if known is None else ():
             if isinstance(source, WatchedFiles):
-                source.latest(source.initial(), Limit())
+                source.latest(source.initial(), BatchLimit())
         self.sizes = known or {name: source.rows for name, source in sources.items()}
 
     def select(
@@ -199,7 +199,7 @@ class EndlessReading(Reading):
         return self._before + batch - self._again if batch >= self._again else None
 
     @property
-    def repeat(self) -> Repeat:
+    def repeat(self) -> RepeatBatch:
         return self._count_repeated
 
     def _count_repeated(self, location: StateLocation, done: Committed) -> int:
@@ -235,7 +235,7 @@ class EndlessReading(Reading):
             for each in (name, under_matrices(name)):
                 if each in self._columns:
                     columns = columns_of_files(source.relation, self._columns[each])
-                    source.compare(Read(columns, sums.get(each, {})), reached[name], self._checkpoint or "")
+                    source.compare(ReadColumns(columns, sums.get(each, {})), reached[name], self._checkpoint or "")
 
 
 def _begun(location: StateLocation | None, read_time: Callable[[], int]) -> int:

@@ -19,7 +19,7 @@ from squallpy.base.rings import Payload
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place
 from squallpy.program.restrict import restrict, restrict_above, restrict_to_rows
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.view_identity import Held, ViewIdentities, held_auxiliary, held_views
 from squallpy.runtime.auxiliary.maintainer import begin
 from squallpy.runtime.ingest.upserts import latest_rows
@@ -113,7 +113,7 @@ class Replan:
         return any(name.startswith(Role.LEDGER.value) for name in self._changed_sources)
 
     @cached_property
-    def fill(self) -> Program | None:
+    def fill(self) -> TriggerProgram | None:
         """The program that computes what is missing from streams; None if nothing is."""
         return restrict(self.new.program, self.missing) if self.missing else None
 

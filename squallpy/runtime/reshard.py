@@ -26,7 +26,7 @@ from squallpy.program.view_identity import Held
 from squallpy.runtime.auxiliary.fixpoint_leaves import LEAF
 from squallpy.runtime.auxiliary.maintainer import FIRST_BATCH_LAYOUT, begin
 from squallpy.runtime.auxiliary.maintainer_registry import auxiliary_layouts
-from squallpy.runtime.batch.micro_batch import Node, Publisher
+from squallpy.runtime.batch.micro_batch import PartitionStages, Publisher
 from squallpy.runtime.checkpoint.checkpoint import CannotMove
 from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.runtime.ingest.upserts import latest_rows
@@ -55,7 +55,7 @@ _OF_MIGRATIONS = (Role.OTHER_GRID, Role.REACHED, Role.CHANGES)
 
 
 @dataclass(frozen=True)
-class Homes:
+class RecordHomes:
     """The homes of the records of a plan's pools, under the plan of a batch that adaptive joins have come to."""
 
     plan: Plan
@@ -207,8 +207,8 @@ class Reshard:
         """
         if self.old.keeps_results != self.new.keeps_results:
             raise CannotMove("its result was not kept" if self.new.keeps_results else "its result is kept")
-        old = Homes(self.old, open_policy(self.old, self.facts.get("joins"), self.sizes))
-        new = Homes(self.new, open_policy(self.new, None, self.sizes, {}))
+        old = RecordHomes(self.old, open_policy(self.old, self.facts.get("joins"), self.sizes))
+        new = RecordHomes(self.new, open_policy(self.new, None, self.sizes, {}))
         state = SpreadState(self.new, new)
         for partition, store in self._stores(before, old):
             self._move(old, partition, store, state)
@@ -221,12 +221,12 @@ class Reshard:
             after.write(PARTITION, cells, step=self.batches - 1, stages=1)
         return {"joins": to_json(new.policy)} if new.policy else None
 
-    def _stores(self, before: StateLocation, homes: Homes) -> Iterator[tuple[int, Store]]:
+    def _stores(self, before: StateLocation, homes: RecordHomes) -> Iterator[tuple[int, Store]]:
         """Read the state of the driver, then that of each partition, with what joiners have handed off to it."""
         plan = self.old
         yield _DRIVER, before.read("result", result_layout(plan), Publisher(plan).run, step=self.batches - 1)
         for partition in range(plan.partitions):
-            runs = Node(plan, partition).runs
+            runs = PartitionStages(plan, partition).runs
             step = self.batches * plan.stages_of_partitions - 1
             store = before.read(f"partition-{partition}", store_layout(plan), *runs, step=step)
             if isinstance(now := homes.batch_plan, KeyMoves | OnRanges):
@@ -235,7 +235,7 @@ class Reshard:
                 Joiner(plan, partition).begin(store, now, deltas)
             yield partition, store
 
-    def _move(self, old: Homes, partition: int, store: Store, state: "SpreadState") -> None:
+    def _move(self, old: RecordHomes, partition: int, store: Store, state: "SpreadState") -> None:
         """Add the records of a partition to where the other plan keeps them."""
         before = {layout.name: layout for layout in all_layouts(self.old)}
         for name, layout in state.layouts.items():
@@ -261,7 +261,7 @@ class SpreadState:
         homes: Where its records are.
     """
 
-    def __init__(self, plan: Plan, homes: Homes) -> None:
+    def __init__(self, plan: Plan, homes: RecordHomes) -> None:
         self._plan, self.homes = plan, homes
         self._driver = Store(result_layout(plan))
         self._stores = [Store(store_layout(plan)) for _ in range(plan.partitions)]
@@ -294,6 +294,6 @@ class SpreadState:
 
 def spread_state(plan: Plan, filled: Store) -> SpreadState:
     """Spread a state in one partition over those of a plan."""
-    state = SpreadState(plan, Homes(plan, open_policy(plan)))
+    state = SpreadState(plan, RecordHomes(plan, open_policy(plan)))
     state.add_filled(filled)
     return state

@@ -23,7 +23,7 @@ from squallpy.runtime.query_input import keyed
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.arrivals import Arrivals, Decision
 from squallpy.runtime.sources.foreign_source import ForeignSource
-from squallpy.runtime.sources.input import BatchSpans, Input, Span, whole
+from squallpy.runtime.sources.input import BatchSpans, Input, OffsetSpan, whole
 from squallpy.runtime.sources.protocol import Offset, Source
 from squallpy.runtime.sources.pushed_rows import PushedRows
 from squallpy.runtime.sources.source import RowSource
@@ -123,7 +123,7 @@ class SessionInput:
         arrivals = Arrivals(streams, rows, decided, log, AS_IT_COMES, self.clock, limits=limits, read_time=read)
         return Input(sources, arrivals, keyed(relations))
 
-    def spans(self, relations: Sequence[Relation]) -> Mapping[str, Span]:
+    def spans(self, relations: Sequence[Relation]) -> Mapping[str, OffsetSpan]:
         """Return where streams have been read to, as batches that read nothing there."""
         read = {r.name: self.open(r) for r in relations if r.stream}
         places = {name: self.positions.get(name) or source.initial() for name, source in read.items()}
@@ -148,7 +148,7 @@ class SessionInput:
             if self._held[name] <= 0:
                 self.sources[name].commit(end)
 
-    def took(self, spans: Mapping[str, Span], times: Times) -> None:
+    def took(self, spans: Mapping[str, OffsetSpan], times: Times) -> None:
         """Take note of what a batch has read."""
         self.positions |= {name: end for name, (_, end) in spans.items()}
         self.times = times
@@ -156,9 +156,9 @@ class SessionInput:
     def history(self, relations: Sequence[Relation], columns: Mapping[str, Sequence[str]]) -> Input:
         """Return what batches have read of relations so far, in large batches; SQ6009 if some of it is gone."""
         read = self.check(relations, columns)
-        starts: dict[str, Span] = {r.name: (read[r.name].initial(),) * 2 for r in relations if r.stream}
+        starts: dict[str, OffsetSpan] = {r.name: (read[r.name].initial(),) * 2 for r in relations if r.stream}
         steps = [starts | {r.name: whole(read[r.name]) for r in relations if not r.stream}]
-        parts = dict[str, list[Span]]()
+        parts = dict[str, list[OffsetSpan]]()
         for relation in (r for r in relations if r.stream):
             end = self.positions.get(relation.name)
             if end is not None and end != starts[relation.name][0]:
@@ -206,7 +206,7 @@ class SessionInput:
         self.sources.clear()
 
 
-def _parts(source: Source, end: Offset) -> Iterator[Span]:
+def _parts(source: Source, end: Offset) -> Iterator[OffsetSpan]:
     """Cut what lies before a place into parts that fit into memory, where rows are numbered."""
     inner, start = source.inner if isinstance(source, ForeignSource) else source, source.initial()
     if isinstance(inner, RowSource):
@@ -220,7 +220,7 @@ def _parts(source: Source, end: Offset) -> Iterator[Span]:
 class History:
     """Batches that are all decided on."""
 
-    steps: Sequence[Mapping[str, Span]]
+    steps: Sequence[Mapping[str, OffsetSpan]]
     times: Times
     example = 0
 
@@ -228,7 +228,7 @@ class History:
     def batches(self) -> int:
         return len(self.steps)
 
-    def spans(self, batch: int) -> Mapping[str, Span]:
+    def spans(self, batch: int) -> Mapping[str, OffsetSpan]:
         return self.steps[batch]
 
     def note(self, open_rows: int) -> None:

@@ -35,7 +35,7 @@ from squallpy.terminal.failures import Interrupted, Terminated
 from squallpy.terminal.interrupt import interruptible
 from squallpy.terminal.live_table import Live
 from squallpy.terminal.progress import Progress
-from squallpy.terminal.stdout_sinks import Output
+from squallpy.terminal.stdout_sinks import StdoutSink
 from squallpy.terminal.terminal_detection import can_redraw
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _sinks(choice: Choice, marks: bool, progress: Progress, opened: ExitStack) -
     color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     if choice.mode == "live":
         yield opened.enter_context(closing(Live(progress.quiet)))
-    yield Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside, marks)
+    yield StdoutSink(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside, marks)
 
 
 def _observers(request: RunRequest, opened: ExitStack) -> Iterator[Observer]:

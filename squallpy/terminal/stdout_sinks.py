@@ -16,7 +16,7 @@ from squallpy.terminal.text_table import table_text
 Aside = Callable[[], AbstractContextManager[None]]
 
 
-class Output:
+class StdoutSink:
     """A sink that writes each batch's changes, or the final result, to `stream`, within `aside()`.
 
     NB: changes of a batch come again after a crash; only files (--out) are exactly once.

@@ -27,8 +27,15 @@ from squallpy.catalog.window_spec import NOW
 from squallpy.checkpoint_identity import fingerprint
 from squallpy.compiler import CompiledQuery
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, split_answer, unpack_changes, unpack_parcels
-from squallpy.runtime.checkpoint.checkpoint import CannotMove, CheckpointIdentity, Move, open_checkpoint
+from squallpy.runtime.batch.micro_batch import (
+    PartitionStages,
+    Publisher,
+    Sender,
+    split_answer,
+    unpack_changes,
+    unpack_parcels,
+)
+from squallpy.runtime.checkpoint.checkpoint import CannotMove, CheckpointIdentity, MoveState, open_checkpoint
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.compiled.functions import compile_plan, printed_code
 from squallpy.runtime.joiners.batch_plan import encode_plan, hands_off, senders_to
@@ -132,7 +139,7 @@ class MemoryEngine:
         """Run the last batch."""
         raise NotImplementedError
 
-    def _open_state(self, move: Move | None = None) -> StateLocation:
+    def _open_state(self, move: MoveState | None = None) -> StateLocation:
         made_for, folder = fingerprint(self._compiled, "pushed", {}), self._folder
         return open_checkpoint(
             str(folder / "state"), made_for, 1, str(folder / "local"), 1 << 20, repeat=_rows_are_gone, move=move
@@ -209,7 +216,7 @@ class PartitionedEngine(MemoryEngine):
         self._sender, self._publisher = Sender(plan), Publisher(plan)
         self._matrices = open_matrices(plan, input)
         self._blocks = Blocks(plan, input.sources) if plan.matrices and plan.matrices.parts else None
-        self._nodes = [(Node(plan, p).runs, Store(store_layout(plan))) for p in range(plan.partitions)]
+        self._nodes = [(PartitionStages(plan, p).runs, Store(store_layout(plan))) for p in range(plan.partitions)]
         self._result, self._hand_offs = Store(result_layout(plan)), HandOffStore(str(self._folder / "hand-offs"))
         self.policy = self._policy(plan)
         for batch in range(self._batches.batches):
@@ -381,7 +388,7 @@ class MovedEngine(KilledEngine):
             self._compiled, self._moved_from = before, None
             super().restart()
 
-    def _open_state(self, move: Move | None = None) -> StateLocation:
+    def _open_state(self, move: MoveState | None = None) -> StateLocation:
         return super()._open_state(self._move if self._moved_from else None)
 
     def _move(self, was: CheckpointIdentity, before: StateLocation, after: StateLocation, done: Committed) -> Any:

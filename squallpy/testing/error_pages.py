@@ -15,7 +15,7 @@ from unittest.mock import MagicMock, Mock, patch
 from squallpy.base.error_pages import CODE, read_pages
 from squallpy.base.errors import SquallError
 from squallpy.runtime.checkpoint.durable_folder import reporting_no_room
-from squallpy.runtime.spark.partition_placement import Placement
+from squallpy.runtime.spark.preferred_locations import PreferredLocations
 from squallpy.runtime.spark.spark_session import _jvm_ended_error
 from squallpy.runtime.spark.worker_tasks import PickledStages
 from squallpy.terminal.failures import status_of
@@ -88,16 +88,16 @@ def _no_room(self: object, name: str, fill: object) -> NoReturn:
 
 def _no_executor() -> None:
     waiting = Mock(_session=Mock(**{"sparkContext.master": "spark://cluster:7077"}), _discover_executors=lambda: ())
-    clock = patch("squallpy.runtime.spark.partition_placement.monotonic", side_effect=[0.0, 1e9])
-    with clock, patch("squallpy.runtime.spark.partition_placement.executors_of", return_value=[1]):
-        Placement._wait_for_executors(waiting)
+    clock = patch("squallpy.runtime.spark.preferred_locations.monotonic", side_effect=[0.0, 1e9])
+    with clock, patch("squallpy.runtime.spark.preferred_locations.executors_of", return_value=[1]):
+        PreferredLocations._wait_for_executors(waiting)
 
 
 def _replica() -> list[AbstractContextManager[object]]:
     """Let a server of PostgreSQL have a table, and a log without changes of rows."""
-    from squallpy.runtime.connectors.postgres.tables import Column, Table
+    from squallpy.runtime.connectors.postgres.tables import ServerColumn, ServerTable
 
-    table = Table("public", "orders", 1, (Column("id", 20, -1, False, "bigint"),), ("id",), "d", "r", 0)
+    table = ServerTable("public", "orders", 1, (ServerColumn("id", 20, -1, False, "bigint"),), ("id",), "d", "r", 0)
     connection = MagicMock(**{"execute.return_value.fetchone.return_value": ("replica",)})
     connection.__enter__.return_value = connection
     places = "squallpy.runtime.connectors.postgres"

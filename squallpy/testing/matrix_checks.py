@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
-from squallpy.maintain.matrix.decompositions import Decomposition, Factor
+from squallpy.maintain.matrix.decompositions import Decomposition, MatrixFactor
 from squallpy.maintain.matrix.dimensions import ONE, Number, Size
 from squallpy.maintain.matrix.entrywise_functions import TIMES
 from squallpy.maintain.matrix.matrix_expressions import (
@@ -36,14 +36,14 @@ from squallpy.maintain.matrix.matrix_expressions import (
     stack_rows,
     transpose,
 )
-from squallpy.maintain.matrix.matrix_program import Input, Program, Statement
+from squallpy.maintain.matrix.matrix_program import MatrixInput, MatrixProgram, Statement
 from squallpy.maintain.matrix.symbolic_matrices import column_sums, row_sums
 
 Array = npt.NDArray[Any]
 Values = Mapping[str, Array]
 
 
-def naive(program: Program, inputs: Values, sizes: Mapping[str, int]) -> dict[str, Array]:
+def naive(program: MatrixProgram, inputs: Values, sizes: Mapping[str, int]) -> dict[str, Array]:
     """Evaluate every statement, each operation by its definition."""
     values = dict(inputs)
     for statement in program.statements:
@@ -109,8 +109,8 @@ def _naive(matrix: Matrix, values: Values, sizes: Mapping[str, int], ring: Semir
     raise AssertionError(matrix)
 
 
-def _naive_factor(factor: Factor, values: Array) -> Array:
-    if factor is Factor.CHOLESKY:
+def _naive_factor(factor: MatrixFactor, values: Array) -> Array:
+    if factor is MatrixFactor.CHOLESKY:
         if not np.allclose(values, values.T):
             raise np.linalg.LinAlgError("not symmetric")
         return np.linalg.cholesky(values)
@@ -118,7 +118,7 @@ def _naive_factor(factor: Factor, values: Array) -> Array:
     if len(R) < R.shape[1] or np.abs(np.diag(R)).min(initial=1) < 1e-12:
         raise np.linalg.LinAlgError("dependent columns")
     signs = np.sign(np.diag(R))
-    return Q * signs if factor is Factor.Q else signs[:, None] * R
+    return Q * signs if factor is MatrixFactor.Q else signs[:, None] * R
 
 
 NUMPY: dict[str, Callable[..., Any]] = {
@@ -158,7 +158,7 @@ def multiplied(left: Array, right: Array, ring: Semiring) -> Array:
 SHAPES = ("n", "m")
 RINGS = (ARITHMETIC, COUNTING, BOOLEAN, MIN_PLUS, MAX_PLUS)
 INPUTS = tuple(
-    Input(Name(name, Size.of(rows), Size.of(cols)))
+    MatrixInput(Name(name, Size.of(rows), Size.of(cols)))
     for name, rows, cols in (("A", "n", "n"), ("B", "n", "m"), ("C", "m", "n"))
 )
 
@@ -233,7 +233,7 @@ def _factors(ring: Semiring) -> list[Any]:
 
 
 @st.composite
-def programs(draw: Any, ring: Semiring) -> Program:
+def programs(draw: Any, ring: Semiring) -> MatrixProgram:
     """Draw a program of one or two statements over INPUTS, of which the second may read the first."""
     scope: tuple[Name, ...] = tuple(i.name for i in INPUTS)
     statements: list[Statement] = []
@@ -245,7 +245,7 @@ def programs(draw: Any, ring: Semiring) -> Program:
         name = Name(f"out{at}", *shape(value))
         statements.append(Statement(name, value))
         scope = (*scope, name)
-    return Program(INPUTS, tuple(statements), tuple(s.name.name for s in statements), ring)
+    return MatrixProgram(INPUTS, tuple(statements), tuple(s.name.name for s in statements), ring)
 
 
 def entries(random: np.random.Generator, rows: int, cols: int, ring: Semiring) -> Array:

@@ -12,7 +12,7 @@ from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.catalog.matrices import Matrix, cells
 from squallpy.catalog.relation import TRUNCATED, Relation
 from squallpy.logical.bind import Script
-from squallpy.maintain.matrix.matrix_program import Program
+from squallpy.maintain.matrix.matrix_program import MatrixProgram
 from squallpy.maintain.matrix.script_programs import prune_program
 from squallpy.testing.matrix_checks import Array, naive
 
@@ -24,7 +24,7 @@ Row = tuple[int, int, Any]
 class CellsFromScratch:
     """Everything that can be read of a script's matrices."""
 
-    def __init__(self, script: Script, programs: Mapping[str, Program]) -> None:
+    def __init__(self, script: Script, programs: Mapping[str, MatrixProgram]) -> None:
         self._matrices, self._programs = script.matrices, programs
         self._semirings = {name: program.semiring for name, program in script.programs.items()}
         self._rows: dict[str, Counter[Row]] = {name: Counter() for name in script.matrices}
@@ -83,7 +83,7 @@ class CellsFromScratch:
         for name, matrix in self._matrices.items():
             yield name, _table(self._values(matrix, ARITHMETIC), ARITHMETIC)
 
-    def _evaluated(self, program: Program, inputs: Mapping[str, Array]) -> Array:
+    def _evaluated(self, program: MatrixProgram, inputs: Mapping[str, Array]) -> Array:
         try:
             (values,) = naive(program, inputs, self._extents).values()
         except np.linalg.LinAlgError:

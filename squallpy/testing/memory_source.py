@@ -15,7 +15,7 @@ from squallpy.base.records import dataclass
 from squallpy.catalog.relation import MULT, Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.runtime.evaluate.text_column_casts import column_type
-from squallpy.runtime.sources.input import Input, Span
+from squallpy.runtime.sources.input import Input, OffsetSpan
 from squallpy.runtime.sources.replay import RowBatches, Sizes
 from squallpy.runtime.sources.source import RowSource, numbered
 from squallpy.runtime.sources.stream_times import Times, time_of_batch
@@ -65,7 +65,7 @@ class PushedBatches(RowBatches):
         """The time of the batch whose rows were asked for last."""
         return time_of_batch(self.moments[self.last]) if self.moments else {}
 
-    def spans(self, batch: int) -> dict[str, Span]:
+    def spans(self, batch: int) -> dict[str, OffsetSpan]:
         """Find where a batch begins and ends in each stream."""
         self.last = batch
         return RowBatches.spans(self, batch)

@@ -14,7 +14,7 @@ from squallpy.base.records import dataclass
 from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
 from squallpy.maintain.matrix.script_programs import Programs
-from squallpy.optimizer.pass_manager import Observer
+from squallpy.optimizer.pass_manager import PassObserver
 from squallpy.optimizer.pipeline import ALL
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 from squallpy.testing.step_tests import list_step_tests, read_steps
@@ -27,7 +27,7 @@ NEEDS_ITS_PASSES = {"key_broken_lag"}
 
 
 @dataclass
-class _Changes(Observer):
+class _Changes(PassObserver):
     """Names of the passes and rules that changed a query."""
 
     names: set[str] = field(default_factory=set)

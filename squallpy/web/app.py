@@ -19,7 +19,7 @@ from squallpy.runtime.observers.prometheus_text import CONTENT_TYPE
 from squallpy.web.access import Access
 from squallpy.web.feeds import ChangeFeed, ReportFeed, change_event
 from squallpy.web.guard import Guard
-from squallpy.web.monitored import Monitored, Rows
+from squallpy.web.monitored import Monitored, MonitoredRows
 from squallpy.web.row_pages import FORMATS, RowRequest
 from squallpy.web.snapshots import KEPT, Snapshots
 
@@ -99,7 +99,7 @@ class Page:
         asyncio.get_running_loop().call_later(KEPT + 1, self._snapshots.prune)
         return StreamingResponse(self._write(first, parts), 200, headers, FORMATS[asked.format])
 
-    def _read(self, name: str, asked: RowRequest) -> tuple[Rows, bytes, Iterator[bytes]]:
+    def _read(self, name: str, asked: RowRequest) -> tuple[MonitoredRows, bytes, Iterator[bytes]]:
         """Return the rows of a view with the first part of an answer, and the others, which are made later."""
         view = self._find(name)
         rows = self._snapshots.rows(view, fresh=asked.format != "page")

@@ -42,7 +42,7 @@ Message = tuple[int, bytes]
 """The batch that a message is of, and its text."""
 
 
-class Feed:
+class MessageFeed:
     """Messages to the clients of one feed; its task lives as long as it has any."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class Feed:
             self._end()
 
 
-class ReportFeed(Feed):
+class ReportFeed(MessageFeed):
     """The reports of what is monitored."""
 
     def __init__(self, monitored: Callable[[], Monitored]) -> None:
@@ -155,7 +155,7 @@ class ReportFeed(Feed):
             return {**_NO_REPORT, "now": time(), "trouble": first_line(error)}
 
 
-class ChangeFeed(Feed):
+class ChangeFeed(MessageFeed):
     """The changes of a view.
 
     Args:

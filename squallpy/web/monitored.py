@@ -13,7 +13,7 @@ from squallpy.live.subscription import ChangeReader
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class MonitoredRows:
     """The rows of a view as of the end of a batch."""
 
     batch: int
@@ -50,7 +50,7 @@ class Monitored(Protocol):
         """Write the metrics for Prometheus."""
         ...
 
-    def rows(self, view: str) -> Rows:
+    def rows(self, view: str) -> MonitoredRows:
         """Return the rows of a view; SQ2001 if there is none."""
         ...
 

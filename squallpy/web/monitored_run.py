@@ -6,7 +6,7 @@ from typing import Any
 from squallpy.live.hosted_run import HostedRun
 from squallpy.live.subscription import ChangeReader
 from squallpy.web.catalogue import describe
-from squallpy.web.monitored import Rows
+from squallpy.web.monitored import MonitoredRows
 from squallpy.web.recorder import Recorder
 
 LIMIT = 64
@@ -54,8 +54,8 @@ class MonitoredRun:
     def metrics(self) -> str:
         return self.recorder.metrics.exposition()
 
-    def rows(self, view: str) -> Rows:
-        return Rows(*self._reader.rows(view))
+    def rows(self, view: str) -> MonitoredRows:
+        return MonitoredRows(*self._reader.rows(view))
 
     def changes(self, view: str) -> ChangeReader:
         return self._reader.changes(view, LIMIT)

@@ -10,7 +10,7 @@ from squallpy.logical.nodes import Query
 from squallpy.runtime.observers.protocol import QueryStart
 from squallpy.runtime.sources.source_report import SourceReport, measure_sources
 from squallpy.web.catalogue import describe
-from squallpy.web.monitored import Rows
+from squallpy.web.monitored import MonitoredRows
 from squallpy.web.recorder import Recorder
 
 LIMIT = 64
@@ -75,8 +75,8 @@ class MonitoredSession:
     def metrics(self) -> str:
         return self.recorder.metrics.exposition()
 
-    def rows(self, view: str) -> Rows:
-        return Rows(*self._session.numbered_table(view))
+    def rows(self, view: str) -> MonitoredRows:
+        return MonitoredRows(*self._session.numbered_table(view))
 
     def changes(self, view: str) -> Subscription:
         return self._session.subscribe(view, limit=LIMIT)

@@ -14,7 +14,7 @@ from squallpy.live.host import Answer, Service
 from squallpy.live.hosted_run import HostedRun
 from squallpy.live.live_session import LiveSession
 from squallpy.live.open_session import OpenSession
-from squallpy.web.monitored import Rows
+from squallpy.web.monitored import MonitoredRows
 
 if TYPE_CHECKING:
     from squallpy.live.subscription import ChangeReader
@@ -98,9 +98,9 @@ class MonitoredElsewhere:
     def metrics(self) -> str:
         return str(self._ask("metrics")[0]["metrics"])
 
-    def rows(self, view: str) -> Rows:
+    def rows(self, view: str) -> MonitoredRows:
         told, (table,) = self._ask("rows", view=view)
-        return Rows(told["batch"], table)
+        return MonitoredRows(told["batch"], table)
 
     def changes(self, view: str) -> "ChangeReader":
         from squallpy.web.monitored_session import LIMIT

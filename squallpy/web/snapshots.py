@@ -5,7 +5,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from squallpy.base.records import dataclass
-from squallpy.web.monitored import Monitored, Rows
+from squallpy.web.monitored import Monitored, MonitoredRows
 
 _SHARE = 100  # the least time until rows are taken again, as a multiple of what it took
 KEPT = 30.0
@@ -17,7 +17,7 @@ _QUIET = 1.0  # seconds without a batch after which nobody waits for one
 class _Taken:
     """Rows that were taken, until when they are new enough, and when they were last asked for."""
 
-    rows: Rows
+    rows: MonitoredRows
     until: float
     asked: float
 
@@ -30,7 +30,7 @@ class Snapshots:
         self._lock, self._taken = threading.Lock(), dict[str, _Taken]()
         self._batch, self._since = -1, clock()
 
-    def rows(self, view: str, fresh: bool = True) -> Rows:
+    def rows(self, view: str, fresh: bool = True) -> MonitoredRows:
         """Return the rows of a view.
 
         Args:

@@ -11,7 +11,7 @@ import pytest
 import squallpy
 from squallpy import Session
 from squallpy.api import notebook as magics
-from squallpy.api.html import Plan, table_html
+from squallpy.api.html import PlanText, table_html
 from squallpy.api.live_display import LiveDisplay
 from squallpy.api.notebook import CellError, Notebook
 
@@ -175,8 +175,8 @@ def test_mistakes_and_views_that_are_gone_are_shown(notebook: Notebook) -> None:
 
 def test_a_plan_is_its_text(notebook: Notebook) -> None:
     plan = notebook.session.view("revenue").explain()
-    assert isinstance(plan, Plan) and "ON UPDATE ITEMS" in plan and repr(plan) == str(plan)
-    assert Plan("a < b")._mime_()[1].endswith(">a &lt; b</pre>")
+    assert isinstance(plan, PlanText) and "ON UPDATE ITEMS" in plan and repr(plan) == str(plan)
+    assert PlanText("a < b")._mime_()[1].endswith(">a &lt; b</pre>")
 
 
 class Handle:

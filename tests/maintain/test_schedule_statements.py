@@ -13,7 +13,7 @@ from squallpy.logical.bind import compile_script
 from squallpy.maintain.relational.materialise import materialise
 from squallpy.optimizer.program.schedule_statements import schedule
 from squallpy.program.explain_text import program_text
-from squallpy.program.trigger_program import Program, Trigger
+from squallpy.program.trigger_program import Trigger, TriggerProgram
 from tests.maintain.test_trigger_program import program
 
 R = "CREATE STREAM r (a INT, b INT, c INT) USING csv OPTIONS (path 'r');"
@@ -43,7 +43,7 @@ def filtered(n: int) -> str:
     return f"{on_key(n)} AND {' AND '.join(f't{i}.c > {i}' for i in range(n))}"
 
 
-def statements(compiled: Program) -> int:
+def statements(compiled: TriggerProgram) -> int:
     return sum(len(trigger.statements) for trigger in compiled.triggers)
 
 
@@ -100,7 +100,7 @@ def test_each_statement_is_kept_whole_or_in_halves(sql: Callable[[int], str], n:
     assert joins(schedule(given)) == joins(given)
 
 
-def joins(compiled: Program) -> Counter[tuple[str, tuple[str, ...]]]:
+def joins(compiled: TriggerProgram) -> Counter[tuple[str, tuple[str, ...]]]:
     """Count the statements by their target and what they join, partial products multiplied out."""
     found = Counter[tuple[str, tuple[str, ...]]]()
     for trigger in compiled.triggers:

@@ -8,7 +8,7 @@ from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
 from squallpy.optimizer.plan import materialise_outer_joins
 from squallpy.program.explain_text import program_text
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 
 RST = """
 CREATE STREAM r (a INT NOT NULL, b INT NOT NULL) USING csv OPTIONS (path 'r');
@@ -17,7 +17,7 @@ CREATE STREAM t (c INT NOT NULL, d INT NOT NULL) USING csv OPTIONS (path 't');
 """
 
 
-def program(sql: str, relations: str = RST) -> Program:
+def program(sql: str, relations: str = RST) -> TriggerProgram:
     (query,) = compile_script(f"{relations} {sql};", "q.sql", lambda relation: ()).queries
     return to_program(query).program
 

@@ -15,13 +15,13 @@ from squallpy.physical.access_paths import _StatementSteps
 from squallpy.physical.distribute import distributed_program
 from squallpy.physical.distribute.distributed_program import Distribution, Placement, distribute
 from squallpy.physical.distribute.location_tags import COLUMNS, PlacementError, _Properties
-from squallpy.physical.distribute.single_transformer import Form, Transfer
+from squallpy.physical.distribute.single_transformer import SingleTransformer, Transfer
 from squallpy.physical.planner import place
 from squallpy.program import components
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 
 
-def program(select: str, streams: int) -> Program:
+def program(select: str, streams: int) -> TriggerProgram:
     """Compile a query of streams t0, t1, …"""
     lines = (f"CREATE STREAM t{i} (k INT, v{i} INT) USING csv OPTIONS (path '-');\n" for i in range(streams))
     (query,) = compile_script("".join(lines) + select + ";", "q.sql", lambda relation: ()).queries
@@ -52,8 +52,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     count(components, "_covers")
     count(materialise, "split")
     count(read_kept_joins._HeldJoins, "parts")
-    count(Form, "_move")
-    count(Form, "add")
+    count(SingleTransformer, "_move")
+    count(SingleTransformer, "add")
     count(_Properties, "_set_properties")
     return found
 
@@ -91,7 +91,7 @@ def test_placements_that_move_more_are_left_at_the_first_statement_too_many(call
     assert calls["_move"] - before <= 2 * moves
 
 
-def chain(count: int) -> Program:
+def chain(count: int) -> TriggerProgram:
     """Compile a chain of LEFT JOINs, each by a key of its own."""
     joined = " ".join(f"LEFT JOIN t{i} ON v{i - 1} = t{i}.k" for i in range(1, count + 1))
     return program(f"SELECT v0 FROM t0 {joined}", count + 1)

@@ -6,14 +6,14 @@ import pytest
 
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, Semiring
 from squallpy.maintain.matrix.compile_triggers import compile_program
-from squallpy.maintain.matrix.derivation import Derived
+from squallpy.maintain.matrix.derivation import DerivedDeltas
 from squallpy.maintain.matrix.dimensions import Size
-from squallpy.maintain.matrix.materialise import Trigger, Update
+from squallpy.maintain.matrix.materialise import MatrixTrigger, MatrixUpdate
 from squallpy.maintain.matrix.matrix_expressions import Name, add, product, stack
-from squallpy.maintain.matrix.matrix_program import Input, Statement
+from squallpy.maintain.matrix.matrix_program import MatrixInput, Statement
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.view_visits import count_visits
-from squallpy.physical.matrix.view_passes import Pass, schedule_passes
+from squallpy.physical.matrix.view_passes import ViewPass, schedule_passes
 
 N, K = Size.of("n"), Size.of("k")
 A, B, C = (Name(name, N, N) for name in "ABC")
@@ -30,17 +30,17 @@ PROGRAMS = {
 }
 
 
-def trigger(steps: list[Statement], updates: list[Update]) -> Trigger:
-    return Trigger(A, U, V, Derived((), {}), (), tuple(steps), tuple(updates))
+def trigger(steps: list[Statement], updates: list[MatrixUpdate]) -> MatrixTrigger:
+    return MatrixTrigger(A, U, V, DerivedDeltas((), {}), (), tuple(steps), tuple(updates))
 
 
 @pytest.mark.parametrize(("text", "ring", "p"), PROGRAMS.values(), ids=PROGRAMS)
 def test_no_view_is_visited_more_often_than_it_must_be(text: str, ring: Semiring, p: int) -> None:
     shapes = {"A": ("n", "n"), "B": ("n", "p"), "T0": ("n", "p")}
-    inputs = [Input(Name(name, Size.of(rows), Size.of(cols))) for name, (rows, cols) in shapes.items()]
+    inputs = [MatrixInput(Name(name, Size.of(rows), Size.of(cols))) for name, (rows, cols) in shapes.items()]
     made = compile_program(read_program(text, inputs, ring), ["A"], {"n": 2000, "p": p}).maintained
     found = Counter(
-        work.view.name for work in schedule_passes(made.triggers["A"], made.matrices) if isinstance(work, Pass)
+        work.view.name for work in schedule_passes(made.triggers["A"], made.matrices) if isinstance(work, ViewPass)
     )
     assert found == {view: len(turns) for view, turns in count_visits(made.triggers["A"], set(made.matrices)).items()}
 
@@ -49,11 +49,11 @@ def test_what_reads_a_view_that_is_no_product_is_done_before_it_changes() -> Non
     """s waits for w, and A with it: in one visit it would change before s is there."""
     steps = [Statement(T, product(A, U)), Statement(W, product(B, T)), Statement(S, add(product(C, W), U))]
     wide = Statement(Name("x", N, N + K), stack(A, W))
-    order = list(map(str, schedule_passes(trigger([*steps[:2], wide], [Update(A, U, V)]), ["A", "B"])))
+    order = list(map(str, schedule_passes(trigger([*steps[:2], wide], [MatrixUpdate(A, U, V)]), ["A", "B"])))
     assert order == ["pass A: t := A * u", "pass B: w := B * t", "x := [A, w]", "pass A: A += u * v"]
 
 
 def test_what_another_view_changes_by_is_taken_before_it_changes() -> None:
-    updates = [Update(A, U, V), Update(B, A, C)]
+    updates = [MatrixUpdate(A, U, V), MatrixUpdate(B, A, C)]
     order = list(map(str, schedule_passes(trigger([], updates), ["A", "B", "C"])))
     assert order == ["pass B: B += A * C", "pass A: A += u * v"]

@@ -12,7 +12,7 @@ from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.kind import AuxiliaryKind, GroupIndex
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
-from squallpy.program.auxiliary.relation import AuxiliaryRelation, Kind
+from squallpy.program.auxiliary.relation import AnyAuxiliaryKind, AuxiliaryRelation
 from squallpy.program.auxiliary.session_rows import SessionRows
 from squallpy.program.auxiliary.skyline import Skyline
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
@@ -110,7 +110,7 @@ def test_two_bounds_find_a_span_if_all_else_is_not_known() -> None:
 
 
 def test_each_kind_has_a_maintainer_in_a_file_of_its_name() -> None:
-    kinds = get_args(Kind)
+    kinds = get_args(AnyAuxiliaryKind)
     for kind in kinds:
         maintainer = maintainer_of(object.__new__(kind))
         assert maintainer.__module__.rpartition(".")[2] == kind.__module__.rpartition(".")[2]
@@ -120,7 +120,7 @@ def test_each_kind_has_a_maintainer_in_a_file_of_its_name() -> None:
 def test_only_files_of_kinds_and_passes_name_a_kind() -> None:
     """A new kind touches its two files, its registries and the pass that makes it."""
     lowered = (Fixpoint, Groups, ModelRows, SessionRows, WindowRows)  # which operators of plans become
-    names = [kind.__name__ for kind in get_args(Kind) if kind not in lowered]
+    names = [kind.__name__ for kind in get_args(AnyAuxiliaryKind) if kind not in lowered]
     package = Path(__file__).parents[2] / "squallpy"
     for path in package.rglob("*.py"):
         if not {"auxiliary", "optimizer"} & {*path.relative_to(package).parts}:

@@ -6,7 +6,7 @@ from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
 from squallpy.program.explain_text import program_text
 from squallpy.program.restrict import restrict_above, restrict_to_rows
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.view_identity import ViewIdentities, held_views
 
 STREAMS = """
@@ -44,11 +44,11 @@ OUT_OF_REACH = {
 }
 
 
-def program(*queries: str) -> Program:
+def program(*queries: str) -> TriggerProgram:
     return to_program(*compile_script(STREAMS + ";".join([*queries, ""]), "q.sql", lambda _: ()).queries).program
 
 
-def above(before: str, query: str) -> Program | None:
+def above(before: str, query: str) -> TriggerProgram | None:
     """Return what computes a query beside others that are held, without the streams."""
     together = program(before, query)
     held = held_views(ViewIdentities(together), ViewIdentities(program(before)))

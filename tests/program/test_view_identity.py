@@ -2,7 +2,7 @@
 
 from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.view_identity import Held, ViewIdentities, held_views
 
 STREAMS = """
@@ -14,11 +14,11 @@ TURNED = "SELECT k, SUM(y * x) AS t FROM b, a WHERE b.j = a.j AND x > 1 GROUP BY
 OVER = (f"SELECT COUNT(*) AS n FROM ({TURNED}) q WHERE t > 2", f"SELECT k FROM ({TURNED}) q WHERE t > 3")
 
 
-def program(*queries: str) -> Program:
+def program(*queries: str) -> TriggerProgram:
     return to_program(*compile_script(STREAMS + ";".join([*queries, ""]), "q.sql", lambda _: ()).queries).program
 
 
-def held(program: Program, before: Program) -> dict[str, Held]:
+def held(program: TriggerProgram, before: TriggerProgram) -> dict[str, Held]:
     return held_views(ViewIdentities(program), ViewIdentities(before))
 
 

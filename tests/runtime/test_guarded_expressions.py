@@ -10,7 +10,7 @@ from squallpy.logical.coercion import cast
 from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
-from squallpy.runtime.evaluate.vectors import Frame, Vec, to_arrow
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, to_arrow
 
 TEXT = Column(1, "s", VARCHAR, True)
 NUMBER, IS_NUMBER = cast(TEXT, INT), call("rlike", TEXT, Literal("^[0-9]+$", VARCHAR))
@@ -18,7 +18,7 @@ NUMBER, IS_NUMBER = cast(TEXT, INT), call("rlike", TEXT, Literal("^[0-9]+$", VAR
 
 def evaluated(expr: Expr, *texts: str | None) -> list[object]:
     valid = np.array([text is not None for text in texts], bool)
-    frame = Frame(len(texts), {1: Vec(pa.array([text or "" for text in texts], pa.string()), valid)})
+    frame = VectorFrame(len(texts), {1: Vec(pa.array([text or "" for text in texts], pa.string()), valid)})
     return to_arrow(compile_expression(expr)(frame), expr.type, len(texts)).to_pylist()
 
 

@@ -18,7 +18,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.triggers.statement_assembly import StepProgram, assemble
-from squallpy.runtime.triggers.statement_execution import Statement
+from squallpy.runtime.triggers.statement_execution import RunnableStatement
 
 A, B, C = (Column(i, name, BIGINT) for i, name in enumerate("abc"))
 COUNT = Payload((Ring.COUNT,))
@@ -40,7 +40,7 @@ def matrix(rows: Sequence[tuple[int, ...]], width: int) -> NDArray[np.int64]:
 
 
 def answer(
-    statement: Statement, keys: NDArray[np.int64], words: NDArray[np.int64], **pools: Pool
+    statement: RunnableStatement, keys: NDArray[np.int64], words: NDArray[np.int64], **pools: Pool
 ) -> dict[tuple[int, ...], int]:
     target = Pool(len(statement.update.keys), COUNT)
     statement.run(Delta("Δ", np.array(keys), np.array(words)), pools | {"q": target}, Dictionary(), None)
@@ -77,7 +77,7 @@ KEY = st.sampled_from([NULL, -1, 0, 1, 2])
 
 @given(st.lists(st.tuples(KEY, KEY), max_size=50), st.sampled_from(COMPARISONS), st.booleans())
 def property_a_comparison_is_that_of_sql(rows: list[tuple[int, int]], name: str, constant: bool) -> None:
-    statement = Statement(update(FilterStep(call(name, A, Literal(1, BIGINT) if constant else B))), PAYLOADS)
+    statement = RunnableStatement(update(FilterStep(call(name, A, Literal(1, BIGINT) if constant else B))), PAYLOADS)
     compare = {"=": "__eq__", "<>": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}[name]
     expected = {}
     for a, b in rows:
@@ -108,7 +108,7 @@ def property_lookups_join(rows: list[tuple[int, int, int]], records: list[tuple[
                     pairs += 1
                     key = (a, b, y)[: len(keys)]
                     expected[key] = expected.get(key, 0) + n * m
-        statement = Statement(update(look, keys=keys), PAYLOADS)
+        statement = RunnableStatement(update(look, keys=keys), PAYLOADS)
         found = answer(statement, matrix([r[:2] for r in rows], 2), matrix([r[2:] for r in rows], 1), m=pool)
         assert found == {key: n for key, n in expected.items() if n}
         assert statement.work == 2 * pairs  # each is found, and added

@@ -20,7 +20,7 @@ from squallpy.logical.expressions import Cast, Column, Literal
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.text_column_casts import column_type, parse_texts
-from squallpy.runtime.evaluate.vectors import Frame, Vec, from_arrow, to_arrow
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, from_arrow, to_arrow
 from squallpy.runtime.formats.skipped_rows import skipped
 from squallpy.runtime.sources import open_source
 
@@ -127,7 +127,7 @@ def differential_constants_and_columns_are_cast_alike(name: str) -> None:
     type, column = TYPES[name], Column(1, "s", VARCHAR)
     for text in TEXTS:
         value, strict, lenient = parsed(text, type), Cast(column, type), call("tried", Cast(column, type))
-        frame = Frame(1, {1: from_arrow(pa.array([text]), VARCHAR)})
+        frame = VectorFrame(1, {1: from_arrow(pa.array([text]), VARCHAR)})
         folded = fold_constant(Cast(Literal(text, VARCHAR), type))
         got = to_arrow(compile_expression(lenient)(frame), type, 1)[0].as_py()
         assert repr(got) == repr(value)

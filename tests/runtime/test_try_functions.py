@@ -10,7 +10,7 @@ from squallpy.functions.registry import SCALARS
 from squallpy.logical.bind.function_calls import builder
 from squallpy.logical.expressions import Column
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
-from squallpy.runtime.evaluate.vectors import Frame, Vec
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame
 
 A, B = Column(1, "a", BIGINT, False), Column(2, "b", BIGINT, False)
 ENDS = [-(2**63), -(2**63) + 1, -(2**32), -3, -1, 0, 1, 2, 2**31, 2**62, 2**63 - 1]
@@ -23,7 +23,7 @@ def differential_attempts_of_the_greatest_and_least(name: str, exact: Any) -> No
     pairs = [(a, b) for a in ENDS for b in ENDS]
     columns = (Vec(np.array(side, np.int64)) for side in zip(*pairs, strict=True))
     values, valid = compile_expression(builder(SCALARS[name])(A, B))(
-        Frame(len(pairs), dict(zip((1, 2), columns, strict=True)))
+        VectorFrame(len(pairs), dict(zip((1, 2), columns, strict=True)))
     )
     found = [int(value) if there else None for value, there in zip(values, valid, strict=True)]
     assert found == [n if -(2**63) <= (n := exact(a, b)) < 2**63 else None for a, b in pairs]

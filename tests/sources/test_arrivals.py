@@ -10,7 +10,7 @@ from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.base.errors import SquallError
 from squallpy.runtime.sources.arrivals import Arrivals
 from squallpy.runtime.sources.input import Input
-from squallpy.runtime.sources.protocol import Limit, Offset, Source
+from squallpy.runtime.sources.protocol import BatchLimit, Offset, Source
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Counter(Source):
     def initial(self) -> Offset:
         return {"seen": 0}
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         return {"seen": self.come if limit.rows is None else min(self.come, start["seen"] + limit.rows)}
 
     def split(self, start: Offset, end: Offset, tasks: int) -> Sequence[Piece]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squallpy.runtime.formats.csv_dialect import Dialect
-from squallpy.runtime.formats.line_index import Scan, build_index
+from squallpy.runtime.formats.line_index import LineScan, build_index
 from squallpy.runtime.formats.relation_files import local_file
 
 cell = st.text('ab",\n\r| ', max_size=5)
@@ -26,7 +26,7 @@ def oracle_rows_are_those_of_the_csv_module(rows: list[list[str]], end: str, chu
     text = io.StringIO()
     csv.writer(text, lineterminator=end, quoting=quoting(rows)).writerows(rows)
     data = text.getvalue().encode()
-    scan = Scan(Dialect())
+    scan = LineScan(Dialect())
     for at in range(0, len(data), chunk):  # wherever a chunk ends, even between \r and \n
         scan.run(data[at : at + chunk])
     assert scan.rows == len(rows)
@@ -42,7 +42,7 @@ def property_a_scan_stops_at_the_start_of_a_row(rows: list[list[str]]) -> None:
         writer.writerow(row)
     data = text.getvalue().encode()
     for number, start in enumerate(starts):
-        scan = Scan(Dialect())
+        scan = LineScan(Dialect())
         assert scan.run(data, number)[0] == start
         assert scan.line == 1 + data[:start].count(b"\n") + data[:start].replace(b"\r\n", b"").count(b"\r")
 

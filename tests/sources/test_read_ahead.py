@@ -15,7 +15,7 @@ from squallpy.runtime.formats.indexed_text import IndexedText
 from squallpy.runtime.formats.read_ahead import ReadAhead
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.foreign_source import ForeignSource
-from squallpy.runtime.sources.protocol import Limit
+from squallpy.runtime.sources.protocol import BatchLimit
 from squallpy.runtime.sources.pushed_rows import PushedRows
 
 FIELDS = (Field("k", INT, nullable=False), Field("v", decimal(6, 2)), Field("s", VARCHAR))
@@ -87,7 +87,7 @@ def test_pushed_rows_are_checked_when_they_have_another_schema() -> None:
     good = pa.table({"k": [1], "v": ["2.5"], "s": ["é"]})
     for rows in (good, good, good.set_column(0, "k", pa.array([0], pa.date32()))):
         pushed.push(rows)
-        place, start = source.latest(place, Limit()), place
+        place, start = source.latest(place, BatchLimit()), place
         (read,) = source.split(start, place, 1)
         if rows is good:
             assert read.read(("k", "s")).to_pylist() == [{"k": 1, "s": "é"}]

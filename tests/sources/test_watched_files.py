@@ -20,7 +20,7 @@ from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.sources import watched_files
 from squallpy.runtime.sources.folder_listing import FolderListing
-from squallpy.runtime.sources.protocol import Limit
+from squallpy.runtime.sources.protocol import BatchLimit
 from squallpy.runtime.sources.source import open_part
 from squallpy.runtime.sources.watched_files import WatchedFiles
 
@@ -46,7 +46,7 @@ class Folder:
     def read(self, rows: int | None = None, tasks: int = 1) -> list[Any]:
         """Read what is new, at once as a run reads it after a while."""
         self.source._listing._full_look = 0.0
-        start, self.end = self.end, self.source.latest(self.end, Limit(rows=rows))
+        start, self.end = self.end, self.source.latest(self.end, BatchLimit(rows=rows))
         slices = self.source.split(start, self.end, tasks)
         assert len(slices) == tasks
         return [value for each in slices for value in each.read(("k",)).column("k").to_pylist()]
@@ -152,7 +152,7 @@ def test_rows_are_numbered_over_all_files(tmp_path: Path) -> None:
     folder.write("b.csv", "3,x\n")
     folder.write("a.csv", "4,x\n", "a")
     folder.source._listing._full_look = 0.0
-    start, end = folder.end, folder.source.latest(folder.end, Limit())
+    start, end = folder.end, folder.source.latest(folder.end, BatchLimit())
     (part,) = folder.source.split(start, end, 1)
     assert sorted(part.read((ARRIVAL,)).column(ARRIVAL).to_pylist()) == [2, 3]
 
@@ -262,11 +262,11 @@ def test_a_file_may_be_touched_before_it_is_read(tmp_path: Path, format: str) ->
         path.write_text("1,x\n2,y\n3,z\n")
     else:
         pq.write_table(pa.table({"k": [1, 2, 3], "s": ["x", "y", "z"]}), path)
-    assert folder.source.latest(folder.end, Limit()) == {"row": 3}
+    assert folder.source.latest(folder.end, BatchLimit()) == {"row": 3}
     os.utime(path, (1, 1))
     assert folder.read(rows=1) == [1]
     os.utime(path, (2, 2))
-    start, end = folder.end, folder.source.latest(folder.end, Limit(rows=1))
+    start, end = folder.end, folder.source.latest(folder.end, BatchLimit(rows=1))
     elsewhere = pickle.loads(pickle.dumps(folder.source.split(start, end, 1)))
     os.utime(path, (3, 3))
     assert [part.read(("k",)).column("k").to_pylist() for part in elsewhere] == [[2]]
@@ -275,7 +275,7 @@ def test_a_file_may_be_touched_before_it_is_read(tmp_path: Path, format: str) ->
 def fault_a_file_that_is_replaced_before_it_is_read(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.write("a.csv", "1,x\n2,y\n")
-    start, end = folder.end, folder.source.latest(folder.end, Limit())
+    start, end = folder.end, folder.source.latest(folder.end, BatchLimit())
     folder.write("a.csv", "3,z\n4,z\n")
     os.utime(tmp_path / "in" / "a.csv", (1, 1))
     with pytest.raises(SquallError, match=r"SQ4001 .*in/a.csv was written while it was read"):

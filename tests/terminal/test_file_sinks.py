@@ -16,7 +16,7 @@ from squallpy.runtime.observers.metrics import Metrics
 from squallpy.runtime.observers.profile import Profile
 from squallpy.runtime.observers.protocol import QueryStart
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.terminal.stdout_sinks import Output
+from squallpy.terminal.stdout_sinks import StdoutSink
 
 SCHEMA = pa.schema([("k", pa.int64())])
 VIEWS = {"M_R": {"records": 1, "bytes": 64}, "strings": {"records": 0, "bytes": 16}}
@@ -54,7 +54,7 @@ def test_a_full_disk_is_said_by_all_that_write(tmp_path: Path) -> None:
         Metrics(full).on_query_progress(REPORT)
 
     def stdout() -> None:
-        Output(full.open("wb", buffering=0), "csv", False, False, nullcontext).final(rows(1))
+        StdoutSink(full.open("wb", buffering=0), "csv", False, False, nullcontext).final(rows(1))
 
     for write in (metrics, stdout, lambda: LateRows(full).on_query_progress(late), lambda: Profile(full).write()):
         with pytest.raises(SquallError, match=r"SQ7005 cannot write (.*full|to stdout): no space left on device"):

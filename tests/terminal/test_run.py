@@ -18,7 +18,7 @@ from squallpy.base.errors import SquallError
 from squallpy.explain import STAGES
 from squallpy.session import Session
 from squallpy.terminal.run_command import Choice, RunRequest, choose
-from squallpy.terminal.stdout_sinks import Output
+from squallpy.terminal.stdout_sinks import StdoutSink
 from tests.terminal.conftest import ENVIRONMENT, QUERY, SQUALL, STREAM, Ended, Squall
 
 LOCAL = ("--backend", "local")
@@ -76,7 +76,7 @@ def test_a_query_that_was_stopped_has_no_mark_of_its_end(room: Path) -> None:
     (query,) = Session(room / "q.sql").script.queries
     for stopped, marks in ((True, b""), (False, b",=,\n")):
         out = BytesIO()
-        output = Output(out, "csv", True, False, nullcontext, marks=True)
+        output = StdoutSink(out, "csv", True, False, nullcontext, marks=True)
         output.begin(query, pa.schema([("n", pa.int64())]), 2)
         output.finish(stopped)
         assert out.getvalue() == b"batch,op,n\n" + marks

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from squallpy.web.monitored import Rows
+from squallpy.web.monitored import MonitoredRows
 from squallpy.web.row_pages import RowRequest
 from squallpy.web.snapshots import KEPT, Snapshots
 
@@ -19,10 +19,10 @@ class Slow:
     now: float = 100.0
     taken: int = 0
 
-    def rows(self, view: str) -> Rows:
+    def rows(self, view: str) -> MonitoredRows:
         self.taken += 1
         self.now += 1
-        return Rows(self.batch, pa.table({"a": [self.batch]}))
+        return MonitoredRows(self.batch, pa.table({"a": [self.batch]}))
 
 
 def test_batches_lose_a_hundredth_of_their_time() -> None:
@@ -53,7 +53,7 @@ def test_rows_are_the_last_ones_when_no_batch_comes() -> None:
 
 def test_a_view_of_a_million_rows_is_paged_searched_and_sorted() -> None:
     numbers = pa.array(range(1_000_000))
-    rows = Rows(1, pa.table({"a": numbers, "b": numbers.cast(pa.string())}))
+    rows = MonitoredRows(1, pa.table({"a": numbers, "b": numbers.cast(pa.string())}))
 
     def page(**query: str) -> Any:
         return json.loads(b"".join(RowRequest.of({"format": "page", "limit": "2", **query}).answer("v", rows)))
@@ -68,6 +68,6 @@ def test_a_view_of_a_million_rows_is_paged_searched_and_sorted() -> None:
 
 def test_arrow_is_written_piece_by_piece() -> None:
     rows = pa.table({"a": range(200_000)})
-    parts = [*RowRequest("arrow").answer("v", Rows(1, rows))]
+    parts = [*RowRequest("arrow").answer("v", MonitoredRows(1, rows))]
     assert len(parts) > 3 and max(map(len, parts)) < 700_000
     assert pa.ipc.open_stream(b"".join(parts)).read_all() == rows

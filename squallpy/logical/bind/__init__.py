@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from squallpy.base.errors import Notice, SquallError, nearest
 from squallpy.base.records import dataclass
 from squallpy.catalog.catalog import Catalog, Entry, ViewDefinition
-from squallpy.catalog.matrices import Matrix, MatrixProgram
-from squallpy.catalog.relation import MULT, Field, Reference, Relation
+from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
+from squallpy.catalog.relation import MULT, Field, ForeignKey, Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.logical.constant_folding import Evaluate, only_literals
 from squallpy.logical.nodes import Node, Query
@@ -34,7 +34,7 @@ class Script:
     relations: dict[str, Relation]
     queries: tuple[Query, ...]
     matrices: dict[str, Matrix] = field(default_factory=dict)
-    programs: dict[str, MatrixProgram] = field(default_factory=dict)
+    programs: dict[str, MatrixProgramDefinition] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
 
 
@@ -175,7 +175,7 @@ def check_fields(relation: Relation) -> Relation:
     return relation
 
 
-def check_reference(catalog: Catalog, reference: Reference) -> None:
+def check_reference(catalog: Catalog, reference: ForeignKey) -> None:
     """Check that what a foreign key names is there, perhaps further below: SQ2001, SQ2003, SQ2007."""
     relation, name = catalog.entries.get(reference.relation.lower()), reference.relation
     if not isinstance(relation, Relation):

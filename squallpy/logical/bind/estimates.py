@@ -23,7 +23,7 @@ from squallpy.frontend.window_clause import CLAUSE
 from squallpy.logical.bind.literals import read_number
 
 if TYPE_CHECKING:
-    from squallpy.logical.bind.table_functions import Call
+    from squallpy.logical.bind.table_functions import TableFunctionCall
 
 CONFIDENCE = 0.95
 DIALECT = "squall"
@@ -85,7 +85,7 @@ class Measure:
         return _double(_call("COUNT", self.value or exp.Star()))
 
 
-def estimate(call: "Call") -> exp.Subquery:
+def estimate(call: "TableFunctionCall") -> exp.Subquery:
     """Write the query for which a call of `estimate` stands; SQ2005 or SQ3001 if it has what cannot be estimated."""
     inner = _read_query(call)
     named = [arg for arg in call.node.expressions[1:] if isinstance(arg, exp.Kwarg)]
@@ -113,7 +113,7 @@ def estimate(call: "Call") -> exp.Subquery:
     return exp.Subquery(this=exp.select(*columns, dialect=DIALECT).from_(spread.subquery("spread")))
 
 
-def _read_query(call: "Call") -> exp.Select:
+def _read_query(call: "TableFunctionCall") -> exp.Select:
     """Return the query inside of TABLE; SQ2005 if there is none, SQ3001 if it has a clause that is not estimated."""
     inner = call.inner
     if not isinstance(inner, exp.Select) or not inner.args.get("from_"):
@@ -128,7 +128,7 @@ def _read_query(call: "Call") -> exp.Select:
     return inner
 
 
-def _find_sampled(call: "Call", inner: exp.Select) -> list[Sampled]:
+def _find_sampled(call: "TableFunctionCall", inner: exp.Select) -> list[Sampled]:
     """Find the streams in random order that a query reads."""
     joins = inner.args.get("joins") or []
     found = list[Sampled]()
@@ -152,7 +152,7 @@ def _find_sampled(call: "Call", inner: exp.Select) -> list[Sampled]:
     return found
 
 
-def _check_sampled(call: "Call", found: list[Sampled], is_joined: bool) -> None:
+def _check_sampled(call: "TableFunctionCall", found: list[Sampled], is_joined: bool) -> None:
     """Raise SQ3001 for a stream that is read twice, SQ2005 for one that is joined and whose rows have no key."""
     for each in found:
         if sum(other.relation is each.relation for other in found) > 1:
@@ -163,7 +163,7 @@ def _check_sampled(call: "Call", found: list[Sampled], is_joined: bool) -> None:
             raise call.error("SQ2005", message, "declare it")
 
 
-def _check_subqueries(call: "Call", inner: exp.Select) -> None:
+def _check_subqueries(call: "TableFunctionCall", inner: exp.Select) -> None:
     """Raise SQ3001 for subqueries over what changes, whose answers are not those over all rows."""
     nodes = {id(node) for node in _sources(inner)}
     for node in (each for each in inner.find_all(exp.Table) if id(each) not in nodes):
@@ -178,7 +178,7 @@ def _sources(inner: exp.Select) -> list[exp.Expr]:
     return [inner.args["from_"].this, *(join.this for join in inner.args.get("joins") or [])]
 
 
-def _find(call: "Call", table: exp.Table) -> Entry:
+def _find(call: "TableFunctionCall", table: exp.Table) -> Entry:
     """Look up a declaration; SQ2001 if there is none, SQ3001 for a query of WITH."""
     if not table.db and table.name.lower() in {cte.alias.lower() for cte in call.query.ast.find_all(exp.CTE)}:
         message = f'"{table.name}" of WITH inside of estimate'
@@ -189,7 +189,7 @@ def _find(call: "Call", table: exp.Table) -> Entry:
         raise error.at(call.query.span(table)) from None
 
 
-def _declare_count(call: "Call", relation: Relation) -> str:
+def _declare_count(call: "TableFunctionCall", relation: Relation) -> str:
     """Declare the relation with the number of all rows of a stream; returned is its name."""
     name = f"{relation.name.replace('.', '_')}_row_count"
     fields = (Field("total", BIGINT, False),)
@@ -197,7 +197,7 @@ def _declare_count(call: "Call", relation: Relation) -> str:
     return name
 
 
-def _read_items(call: "Call", inner: exp.Select) -> tuple[list[exp.Expr], list[Key | Measure]]:
+def _read_items(call: "TableFunctionCall", inner: exp.Select) -> tuple[list[exp.Expr], list[Key | Measure]]:
     """Read the keys of a query, and its SELECT list: names with numbers of keys, and aggregates."""
     group = inner.args.get("group")
     written = [item.unalias() for item in inner.expressions]
@@ -228,7 +228,7 @@ def _read_items(call: "Call", inner: exp.Select) -> tuple[list[exp.Expr], list[K
     return keys, items
 
 
-def _at(call: "Call", node: exp.Expr, code: str, message: str, hint: str) -> SquallError:
+def _at(call: "TableFunctionCall", node: exp.Expr, code: str, message: str, hint: str) -> SquallError:
     return SquallError(code, message, call.query.span(node), hint)
 
 

@@ -18,7 +18,7 @@ from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.apply import Apply, ApplyKind
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
-from squallpy.logical.bind.scope import Scope, Source
+from squallpy.logical.bind.scope import FromItem, Scope
 from squallpy.logical.bind.sequence_functions import COLUMNS, from_zero, is_series, one_row, series
 from squallpy.logical.bind.split_function import is_split, split_of_call
 from squallpy.logical.bind.time_buckets import BOUNDS, NAME, hops, is_window
@@ -146,7 +146,7 @@ def bind_explode(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: b
         found = _spread(ctx, plan, value, (part, position), made)
     if found is None:
         raise ctx.refuse(array, QUERIES["EXPLODE of what is not read"])
-    scope.add(ctx, Source(alias.name if alias else "", (position, part) if before else (part,)), node)
+    scope.add(ctx, FromItem(alias.name if alias else "", (position, part) if before else (part,)), node)
     return found
 
 
@@ -211,7 +211,7 @@ def _windows(s: Scalars, plan: Node, node: exp.Expr, call: exp.Expr) -> Node:
     made = _spread(s.ctx, plan, time, (columns[0], columns[1]), hops(s.ctx, call))
     if made is None:
         raise s.ctx.refuse(call, QUERIES["WINDOW of what is not read"])
-    s.scope.add(s.ctx, Source(NAME, columns), node)
+    s.scope.add(s.ctx, FromItem(NAME, columns), node)
     return made
 
 

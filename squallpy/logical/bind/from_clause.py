@@ -10,7 +10,7 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT
 from squallpy.catalog.catalog import ViewDefinition, qualify_name, resolve_schema
-from squallpy.catalog.matrices import Matrix, MatrixProgram
+from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
 from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import SinkSpec
@@ -24,7 +24,7 @@ from squallpy.logical.bind.factorised import bind_factorised, is_factorised
 from squallpy.logical.bind.joins import JoinTree
 from squallpy.logical.bind.matrix_ddl import matrix_relation, output
 from squallpy.logical.bind.pivot import rewrite_pivots
-from squallpy.logical.bind.scope import Outer, Scope, Source, seen_from
+from squallpy.logical.bind.scope import FromItem, Outer, Scope, seen_from
 from squallpy.logical.bind.stream_windows import apply_window
 from squallpy.logical.bind.subqueries import Inner, Subqueries, without_domain
 from squallpy.logical.expressions import FALSE, columns
@@ -95,7 +95,7 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
         alias, schema = (given.name, "") if given.name else (alias, schema)
         with ctx.at(given):
             inner = replace(inner, plan=rename(inner.plan, tuple(c.name for c in given.args.get("columns") or ())))
-    scope.add(ctx, Source(alias, inner.plan.output, schema), node)
+    scope.add(ctx, FromItem(alias, inner.plan.output, schema), node)
     scope.nulls |= {c.id for c in inner.plan.output if is_bare_null(inner.plan, c)}
     return inner
 
@@ -200,7 +200,7 @@ def relation_or_view(ctx: Context, name: str) -> Relation | ViewDefinition:
         raise SquallError("SQ2001", f'"{name}" is a variable order', hint="name it as order => in a table function")
     if isinstance(entry, SinkSpec):
         raise SquallError("SQ2001", f'"{name}" is a sink', hint="a stream of its own can read what it writes")
-    if isinstance(entry, MatrixProgram):
+    if isinstance(entry, MatrixProgramDefinition):
         hint = f"read {' or '.join(f'{entry.name}.{output}' for output in entry.outputs)}"
         raise SquallError("SQ2001", f'"{name}" is a matrix program', hint=hint)
     return entry

@@ -12,10 +12,10 @@ from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 
 MOST_SETS = 64
-Set = tuple[exp.Expr, ...]
+GroupingSet = tuple[exp.Expr, ...]
 
 
-def grouping_sets(ctx: Context, clause: exp.Group) -> list[Set]:
+def grouping_sets(ctx: Context, clause: exp.Group) -> list[GroupingSet]:
     """List the sets of a GROUP BY, one if it is a plain list; a set that is named twice is grouped by twice."""
     ctx.refuse_other_args(clause, "expressions", "rollup", "cube", "grouping_sets")
     whole = [node for part in ("rollup", "cube", "grouping_sets") for node in clause.args.get(part) or []]
@@ -31,7 +31,7 @@ def grouping_sets(ctx: Context, clause: exp.Group) -> list[Set]:
     return [tuple(dict.fromkeys(node for part in parts for node in part)) for parts in product(*elements)]
 
 
-def alternatives(ctx: Context, node: exp.Expr, default: list[exp.Expr] | None = None) -> Iterator[Set]:
+def alternatives(ctx: Context, node: exp.Expr, default: list[exp.Expr] | None = None) -> Iterator[GroupingSet]:
     """Yield the sets that one element of GROUP BY stands for."""
     match node:
         case exp.Rollup() | exp.Cube() | exp.GroupingSets():
@@ -52,7 +52,7 @@ def alternatives(ctx: Context, node: exp.Expr, default: list[exp.Expr] | None = 
             yield tuple(each for part in chosen for each in part)
 
 
-def members(node: exp.Expr) -> Set:
+def members(node: exp.Expr) -> GroupingSet:
     """List the expressions of a set: (a, b) → a, b;  (a) → a;  () → nothing"""
     if isinstance(node, exp.Tuple):
         return tuple(node.expressions)

@@ -12,12 +12,12 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.base.semirings import SEMIRINGS
 from squallpy.base.types import BOOLEAN, Type
 from squallpy.catalog.catalog import Catalog
-from squallpy.catalog.matrices import Matrix, MatrixProgram, cells
+from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition, cells
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.statements import CreateMatrix, CreateProgram
 from squallpy.logical.bind.context import Context
 
-Outputs = Callable[[MatrixProgram, Mapping[str, Matrix]], tuple[str, ...]]
+Outputs = Callable[[MatrixProgramDefinition, Mapping[str, Matrix]], tuple[str, ...]]
 """Reader of the outputs of a program over matrices of the script; raises SquallError at its mistakes."""
 
 
@@ -52,7 +52,7 @@ def bind_matrix(catalog: Catalog, statement: CreateMatrix) -> Matrix:
     return replace(matrix, relation=relation.name, columns=tuple(columns))
 
 
-def bind_program(catalog: Catalog, statement: CreateProgram, outputs: Outputs) -> MatrixProgram:
+def bind_program(catalog: Catalog, statement: CreateProgram, outputs: Outputs) -> MatrixProgramDefinition:
     """Resolve a program to what can be read of it; its mistakes are reported even if no query reads it."""
     program = statement.program
     if program.semiring not in SEMIRINGS:
@@ -68,7 +68,7 @@ def bind_program(catalog: Catalog, statement: CreateProgram, outputs: Outputs) -
     return replace(program, outputs=found)
 
 
-def check_entries(catalog: Catalog, program: MatrixProgram, matrix: Matrix) -> None:
+def check_entries(catalog: Catalog, program: MatrixProgramDefinition, matrix: Matrix) -> None:
     """Refuse a matrix whose entries are not of the program's semiring (SQ2005)."""
     type = entries(catalog, matrix)
     if matrix.shares and program.semiring != "arithmetic":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FromItem:
     """A table, view or subquery in FROM: its alias, its columns, and the schema in which a table without alias is."""
 
     alias: str
@@ -50,14 +50,14 @@ class Scope:
     `places` says in the place of which column * has a merged one.
     """
 
-    sources: list[Source] = field(default_factory=list)
+    sources: list[FromItem] = field(default_factory=list)
     merged_columns: dict[str, Column] = field(default_factory=dict)
     places: dict[int, str] = field(default_factory=dict)
     hidden_ids: set[int] = field(default_factory=set)  # the right sides of USING, which * leaves out
     nulls: set[int] = field(default_factory=set)  # the columns that a query in FROM has a bare NULL for, of any type
     outer: "Outer | None" = None  # what is around the query, asked for what is not found here
 
-    def add(self, ctx: Context, source: Source, node: exp.Expr) -> None:
+    def add(self, ctx: Context, source: FromItem, node: exp.Expr) -> None:
         """Add a source; SQ2007 if its alias is taken."""
         if source.alias and any(s.name.lower() == source.name.lower() for s in self.sources):
             raise ctx.error("SQ2007", f'"{source.alias}" is named twice in FROM', node, "give one of them an alias")
@@ -74,7 +74,7 @@ class Scope:
         self.hidden_ids |= other.hidden_ids
         self.nulls |= other.nulls
 
-    def source(self, ctx: Context, node: exp.Column) -> Source | None:
+    def source(self, ctx: Context, node: exp.Column) -> FromItem | None:
         """Find the source that qualifies a column, None if nothing does; SQ2001 for none, SQ2002 for two."""
         table, schema = node.args.get("table"), node.args.get("db")
         if table is None:

@@ -13,7 +13,7 @@ from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.from_clause import bind_nested
 from squallpy.logical.bind.nested_limit import bind_inner_limit, bind_ties
 from squallpy.logical.bind.order_by import bind_limit, bind_order, place_sort
-from squallpy.logical.bind.scope import Outer, Scope, Source
+from squallpy.logical.bind.scope import FromItem, Outer, Scope
 from squallpy.logical.coercion import coerce_exactly
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.nodes import Node, Project, SetOperation, Union
@@ -23,7 +23,7 @@ SET_PARTS = ("with_", "this", "expression", "distinct", "by_name", "kind", "on",
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class ResultColumn:
     """Column of the result, for ORDER BY."""
 
     expr: Expr
@@ -40,8 +40,8 @@ def bind_set(
     """
     plan = operation(ctx, node, outer)
     outputs = tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output)
-    scalars = Scalars(ctx, Scope([Source("", plan.output)]), "ORDER BY")
-    order = bind_order(node.args.get("order"), [Output(c) for c in plan.output], scalars)
+    scalars = Scalars(ctx, Scope([FromItem("", plan.output)]), "ORDER BY")
+    order = bind_order(node.args.get("order"), [ResultColumn(c) for c in plan.output], scalars)
     plan = bind_ties(ctx, node, plan, order)
     if inside:
         return bind_inner_limit(ctx, node, plan, outputs, order)

@@ -13,7 +13,7 @@ from sqlglot import exp
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.records import dataclass
 from squallpy.catalog.catalog import Catalog, ViewDefinition, qualify_name
-from squallpy.catalog.matrices import Matrix, MatrixProgram
+from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.source_text import ScriptText
@@ -33,7 +33,7 @@ def expand(catalog: Catalog, query: SelectText, outputs: Outputs | None) -> bool
     for node in list(query.ast.find_all(exp.Table)):
         name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else ""
         if name in FUNCTIONS and outputs and not (name == "ols" and is_join(node.this, views)):
-            read = FUNCTIONS[name](Call(catalog, query, outputs, name, node.this))
+            read = FUNCTIONS[name](TableFunctionCall(catalog, query, outputs, name, node.this))
             alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name))
             read.set("alias", alias)
             node.replace(read)
@@ -42,7 +42,7 @@ def expand(catalog: Catalog, query: SelectText, outputs: Outputs | None) -> bool
 
 
 @dataclass(frozen=True)
-class Call:
+class TableFunctionCall:
     """A call of a table function in a query."""
 
     catalog: Catalog
@@ -117,12 +117,12 @@ class Call:
 
     def declare(self, name: str, semiring: str, text: str) -> exp.Table:
         """Declare a program of one output, R; returned is the table that reads it."""
-        program = MatrixProgram(name, semiring, Body(ScriptText(text, name), 0, len(text)), (), self.span)
+        program = MatrixProgramDefinition(name, semiring, Body(ScriptText(text, name), 0, len(text)), (), self.span)
         self.catalog.declare_implied(bind_program(self.catalog, CreateProgram(program, self.span), self.outputs))
         return exp.Table(this=exp.to_identifier("R"), db=exp.to_identifier(name))
 
 
-def edges(call: Call, cells: str, shares: bool = False) -> tuple[str, Matrix]:
+def edges(call: TableFunctionCall, cells: str, shares: bool = False) -> tuple[str, Matrix]:
     """Make the matrix of edges, given as rows of from, to and perhaps a weight; returned with a label for what is made
     of it."""
     relation, columns = call.relation()
@@ -141,7 +141,7 @@ def edges(call: Call, cells: str, shares: bool = False) -> tuple[str, Matrix]:
     return label, matrix
 
 
-def graph(call: Call, function: GraphFunction) -> exp.Expr:
+def graph(call: TableFunctionCall, function: GraphFunction) -> exp.Expr:
     """Declare a program over edges."""
     (label, matrix), steps = edges(call, "cells"), call.steps(function.called)
     text = function.write_script(matrix.name, str(matrix.rows), steps)
@@ -149,7 +149,7 @@ def graph(call: Call, function: GraphFunction) -> exp.Expr:
     return exp.Subquery(this=_select(table, "i", "j")) if function.pairs else table
 
 
-def ranks(call: Call) -> exp.Expr:
+def ranks(call: TableFunctionCall) -> exp.Expr:
     """Declare a program over shares of edges."""
     (label, matrix), steps = edges(call, "shares", shares=True), call.steps("the number of steps", 1, STEPS)
     damping = call.read_fraction("damping", 0, DAMPING)
@@ -158,7 +158,7 @@ def ranks(call: Call) -> exp.Expr:
     return exp.Subquery(this=_select(table, "i", "value"))
 
 
-def least_squares(call: Call) -> exp.Expr:
+def least_squares(call: TableFunctionCall) -> exp.Expr:
     """Declare a regression on all other columns that are numbers, and on 1 if an intercept is asked for.
 
     What rows add to X'X and X'y are products of their columns.
@@ -248,7 +248,7 @@ def _edge_fields(relation: Relation) -> tuple[str, ...]:
     return tuple(field.name for field in relation.fields[:3])
 
 
-FUNCTIONS: dict[str, Callable[[Call], exp.Expr]] = {
+FUNCTIONS: dict[str, Callable[[TableFunctionCall], exp.Expr]] = {
     **{name: (lambda call, function=function: graph(call, function)) for name, function in GRAPHS.items()},  # type: ignore[misc]
     "estimate": estimate,
     "ols": least_squares,

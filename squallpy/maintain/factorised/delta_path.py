@@ -26,11 +26,11 @@ from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
 from squallpy.maintain.factorised import view_tree
 from squallpy.maintain.factorised.join_graph import Leaf
-from squallpy.maintain.factorised.leaf_sources import Source
+from squallpy.maintain.factorised.leaf_sources import LeafSource
 from squallpy.program.calculus import Assign, Lane, lift
 from squallpy.program.components import Component, prune
 from squallpy.program.trigger_program import Statement
-from squallpy.program.view_registry import Registry
+from squallpy.program.view_registry import ViewRegistry
 from squallpy.program.views import Monomial, Ref, View
 
 Signature = tuple[tuple[int, ...], tuple[int, ...]]
@@ -55,7 +55,7 @@ class FactorisedView:
     """
 
     roots: tuple[Root, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[LeafSource, ...]
     name: str
     keys: tuple[Column, ...]
     numbers: dict[Column, int]
@@ -80,7 +80,7 @@ class FactorisedView:
         inner = {self._signature(n): n for n in nodes if n.is_materialised and id(n) not in roots}
         return (self.root, *map(self._view, inner.values()))
 
-    def statements(self, relation: Relation, deltas: Registry) -> Iterator[Statement]:
+    def statements(self, relation: Relation, deltas: ViewRegistry) -> Iterator[Statement]:
         """Yield what a batch of a relation changes; `deltas` makes the pre-aggregated batch of each leaf."""
         done = set[int]()
         places = {id(leaf): place for place, leaf in enumerate(self.roots[0].node.leaves)}
@@ -89,7 +89,7 @@ class FactorisedView:
                 yield from self._updates(source, deltas, done)
                 done.add(id(source.leaf))
 
-    def _updates(self, source: Source, deltas: Registry, done: set[int]) -> Iterator[Statement]:
+    def _updates(self, source: LeafSource, deltas: ViewRegistry, done: set[int]) -> Iterator[Statement]:
         """Yield the updates of one leaf, from it to the roots.
 
         Static relations are loaded up to where a stream joins them, if there is any.
@@ -124,7 +124,7 @@ class FactorisedView:
                     yield Statement(self._name(node), node.stored_keys, (made[signature],), (), ((),))
 
     def _add_to_root(
-        self, root: Root, source: Source, path: Sequence[view_tree.ViewNode], deltas: Registry,
+        self, root: Root, source: LeafSource, path: Sequence[view_tree.ViewNode], deltas: ViewRegistry,
         made: dict[Signature, Ref], done: set[int],
     ) -> Statement:  # fmt: skip
         """Make the statement that adds to the root."""
@@ -136,7 +136,7 @@ class FactorisedView:
             refs, lane = self._join(path, made, done)
         return Statement(self.name, self.keys, refs, root.assigns, (lane,))
 
-    def _leaf_change(self, source: Source, node: view_tree.ViewNode, deltas: Registry) -> Ref:
+    def _leaf_change(self, source: LeafSource, node: view_tree.ViewNode, deltas: ViewRegistry) -> Ref:
         """Aggregate a batch of a leaf's relation for the node over it."""
         lanes = (source.computed(self._lane(node.stored_lifts)),)
         body = prune((replace(source.atom, delta=True), *source.rest), node.stored_keys, lanes)

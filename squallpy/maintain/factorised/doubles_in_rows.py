@@ -12,15 +12,15 @@ from itertools import chain, count
 from squallpy.base.types import DOUBLE, Kind
 from squallpy.logical.expressions import Cast, Column
 from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
-from squallpy.maintain.factorised.leaf_sources import Source
+from squallpy.maintain.factorised.leaf_sources import LeafSource
 from squallpy.maintain.factorised.view_tree import ViewNode
 from squallpy.program.calculus import Assign
 from squallpy.program.components import bound_by
 
 
 def store_doubles(
-    sources: tuple[Source, ...], graph: JoinGraph, root: ViewNode
-) -> tuple[tuple[Source, ...], JoinGraph, ViewNode]:
+    sources: tuple[LeafSource, ...], graph: JoinGraph, root: ViewNode
+) -> tuple[tuple[LeafSource, ...], JoinGraph, ViewNode]:
     """Replace the BIGINTs that views keep in rows by doubles, in the leaves of a join, its graph, and its view tree."""
     old = {v: None for node in _nodes(root) if node.keeps_rows for v in _bigints(node)}
     if not old:

@@ -15,7 +15,7 @@ from squallpy.program.views import View
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class LeafSource:
     """A leaf of a view tree with its atom, and the assignments and predicates of this atom alone."""
 
     leaf: Leaf
@@ -35,7 +35,7 @@ class Source:
         return tuple(substitute(factor, values) for factor in lane)
 
 
-def sources_of(view: View, aliases: tuple[str, ...]) -> tuple[tuple[Source, ...], JoinGraph]:
+def sources_of(view: View, aliases: tuple[str, ...]) -> tuple[tuple[LeafSource, ...], JoinGraph]:
     """List the leaves of a view that is a join of atoms, with a lane that lifts its features, and their join graph.
 
     Args:
@@ -45,7 +45,7 @@ def sources_of(view: View, aliases: tuple[str, ...]) -> tuple[tuple[Source, ...]
     (lane,) = term.lanes
     features = tuple(v for factor in lane or () if (value := lifted(factor)) and isinstance(v := value[0], Column))
     rest = list(dict.fromkeys(f for f in term.body if not isinstance(f, Rel)))
-    sources, taken = list[Source](), set[int]()
+    sources, taken = list[LeafSource](), set[int]()
     known = aliases if len(aliases) == len(term.atoms) else [atom.relation.name for atom in term.atoms]
     for name, atom in zip(distinct_names(known), term.atoms, strict=True):
         bound, own = bound_by((atom,)), list[Assign | Cmp]()
@@ -64,7 +64,7 @@ def sources_of(view: View, aliases: tuple[str, ...]) -> tuple[tuple[Source, ...]
         names = tuple(columns[v] for v in leaf_variables)
         key, has_deletes = _primary_key(atom), atom.relation.has_deletes
         leaf = Leaf(name, leaf_variables, atom.relation.stream, key, names, unread, has_deletes)
-        sources.append(Source(leaf, atom, tuple(own)))
+        sources.append(LeafSource(leaf, atom, tuple(own)))
     assert len(taken) == len(rest), "a predicate of several relations is refused where the query is bound"
     return tuple(sources), JoinGraph(tuple(source.leaf for source in sources), features, view.keys)
 

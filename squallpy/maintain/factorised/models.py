@@ -20,7 +20,7 @@ from squallpy.maintain.factorised.delta_path import FactorisedView, Root
 from squallpy.maintain.factorised.derive_order import derive_order
 from squallpy.maintain.factorised.doubles_in_rows import store_doubles
 from squallpy.maintain.factorised.join_graph import JoinGraph
-from squallpy.maintain.factorised.leaf_sources import Source, sources_of
+from squallpy.maintain.factorised.leaf_sources import LeafSource, sources_of
 from squallpy.maintain.factorised.order_text import read_order
 from squallpy.maintain.factorised.show import viewtree_text
 from squallpy.maintain.factorised.stop_push_down import stop_push_down
@@ -35,7 +35,7 @@ from squallpy.program.calculus import Assign
 class ModelTree:
     """The view tree of a model's join, with the leaves and the order that it is built of."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[LeafSource, ...]
     graph: JoinGraph
     root: view_tree.ViewNode
     order: VariableOrder
@@ -66,7 +66,7 @@ def model_tree(aux: AuxiliaryRelation) -> ModelTree:
     return ModelTree(sources, graph, root, order, degree)
 
 
-def _cardinalities(kind: ModelRows, sources: Sequence[Source], graph: JoinGraph) -> Cardinalities | None:
+def _cardinalities(kind: ModelRows, sources: Sequence[LeafSource], graph: JoinGraph) -> Cardinalities | None:
     """Estimate the views of a model's join, if the rows of its relations are declared, or all that come are known."""
     relations, sizes = {source.leaf.name: source.atom.relation for source in sources}, dict(kind.sizes)
     rows = {name: each.expected_rows or sizes.get(each.name, 0) for name, each in relations.items()}

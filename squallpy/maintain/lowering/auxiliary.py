@@ -21,7 +21,7 @@ from squallpy.maintain.lowering.views import factorised_view, group_view
 from squallpy.program.auxiliary.fixpoint import Fixpoint, Leaf
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.model_rows import ModelRows
-from squallpy.program.auxiliary.relation import AuxiliaryRelation, Kind, auxiliary_name
+from squallpy.program.auxiliary.relation import AnyAuxiliaryKind, AuxiliaryRelation, auxiliary_name
 from squallpy.program.auxiliary.session_rows import SessionRows
 from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.output_spec import Measure, OutputSpec
@@ -153,7 +153,13 @@ class AuxiliaryRelations:
         return self._auxiliary("F", node.output, (), view, output, kind)
 
     def _auxiliary(
-        self, prefix: str, columns: tuple[Column, ...], key: tuple[str, ...], view: View, output: OutputSpec, kind: Kind
+        self,
+        prefix: str,
+        columns: tuple[Column, ...],
+        key: tuple[str, ...],
+        view: View,
+        output: OutputSpec,
+        kind: AnyAuxiliaryKind,
     ) -> AuxiliaryRelation:
         """Make an auxiliary relation with a field for each column; `prefix` begins the name of its view."""
         name = auxiliary_name({*self._names, *(n.relation.name for n in self.relations)})

@@ -41,7 +41,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     substitute,
     transpose,
 )
-from squallpy.maintain.matrix.matrix_program import Program, Statement
+from squallpy.maintain.matrix.matrix_program import MatrixProgram, Statement
 from squallpy.maintain.matrix.meta_information import NOTHING, Properties, infer, mirror
 from squallpy.maintain.matrix.simplify import simplify
 from squallpy.maintain.matrix.symbolic_matrices import fresh_name
@@ -51,7 +51,7 @@ from squallpy.maintain.matrix.symbolic_matrices import fresh_name
 class Anf:
     """A program one operation at a time, and what is known of each name."""
 
-    program: Program
+    program: MatrixProgram
     facts: dict[str, Properties]
     constants: Mapping[str, Matrix] = field(default_factory=dict)
     """Constants that change as their dimensions grow."""
@@ -69,13 +69,13 @@ class Anf:
         return self.program.statements
 
 
-def normalise(program: Program, guess: Guess) -> Anf:
+def normalise(program: MatrixProgram, guess: Guess) -> Anf:
     """Rewrite a program to ANF; names that its statements have stay."""
     facts = {i.name.name: i.properties for i in program.inputs}
     builder = Builder(guess, program.ring, facts, {name.name for name in program.names()}, program.outputs)
     for statement in program.statements:
         builder.statement(statement)
-    return Anf(Program(program.inputs, tuple(builder.definitions), program.outputs, program.ring), builder.facts)
+    return Anf(MatrixProgram(program.inputs, tuple(builder.definitions), program.outputs, program.ring), builder.facts)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from squallpy.maintain.matrix.expression_cost import Guess
 from squallpy.maintain.matrix.iterative_models import WRITTEN, rewrite_iterations, write_models
 from squallpy.maintain.matrix.materialise import IncrementalProgram, maintain, maintain_normalised
 from squallpy.maintain.matrix.matrix_expressions import Iterate, Matrix, walk
-from squallpy.maintain.matrix.matrix_program import Program, Statement
+from squallpy.maintain.matrix.matrix_program import MatrixProgram, Statement
 from squallpy.maintain.matrix.meta_information import Facts, infer
 from squallpy.maintain.matrix.simplify import simplify
 from squallpy.maintain.matrix.trigger_cost import LEFT, evaluation_price, trigger_price
@@ -72,7 +72,11 @@ class CompiledMatrices:
 
 
 def compile_program(
-    program: Program, changing: Sequence[str], sizes: Sizes, options: Options = DEFAULTS, growing: Sequence[str] = ()
+    program: MatrixProgram,
+    changing: Sequence[str],
+    sizes: Sizes,
+    options: Options = DEFAULTS,
+    growing: Sequence[str] = (),
 ) -> CompiledMatrices:
     """Compile a program to triggers for the inputs that change.
 
@@ -95,9 +99,9 @@ class _Compiler:
     changing: Sequence[str]
     guess: Guess
     options: Options
-    _prices: dict[Program, Weighed] = field(default_factory=dict)
+    _prices: dict[MatrixProgram, Weighed] = field(default_factory=dict)
 
-    def price(self, program: Program) -> Weighed:
+    def price(self, program: MatrixProgram) -> Weighed:
         """Estimate the cost of a program; programs equal in ANF are estimated once."""
         anf = normalise(program, self.guess)
         if anf.program not in self._prices:
@@ -111,7 +115,7 @@ class _Compiler:
         )
         return triggers, evaluation_price(incremental, self.guess.sizes).total, len(incremental.kept)
 
-    def choose_models(self, program: Program) -> tuple[Program, tuple[tuple[str, tuple[Way, ...]], ...]]:
+    def choose_models(self, program: MatrixProgram) -> tuple[MatrixProgram, tuple[tuple[str, tuple[Way, ...]], ...]]:
         """Rewrite each iteration in its best model."""
         found = []
         while (place := _find_iteration(program)) is not None:
@@ -141,7 +145,7 @@ class _Compiler:
             raise SquallError("SQ7003", f'"{self.options.model}" is no iterative model of this program', hint=hint)
         return {model: ways[model]}
 
-    def search_statements(self, program: Program) -> tuple[Program, tuple[tuple[str, SearchResult], ...]]:
+    def search_statements(self, program: MatrixProgram) -> tuple[MatrixProgram, tuple[tuple[str, SearchResult], ...]]:
         """Rewrite each statement in its cheapest form.
 
         Where addition is idempotent it stays: forms differ in how soon an update ends there, which depends on the
@@ -155,7 +159,7 @@ class _Compiler:
                 continue
             first = simplify(statement.value, _infer_facts(program, at), program.ring)
 
-            def cost(form: Matrix, at: int = at, program: Program = program) -> float:
+            def cost(form: Matrix, at: int = at, program: MatrixProgram = program) -> float:
                 triggers, evaluation, _ = self.price(_with(program, at, form))
                 return triggers + 1e-6 * evaluation
 
@@ -166,7 +170,7 @@ class _Compiler:
         return program, tuple(found)
 
 
-def _find_iteration(program: Program) -> tuple[int, Iterate] | None:
+def _find_iteration(program: MatrixProgram) -> tuple[int, Iterate] | None:
     """Find the first iteration, of a known number of steps, that has none inside."""
     for at, statement in enumerate(program.statements):
         inner = [node for node in walk(statement.value) if isinstance(node, Iterate) and node.until is None]
@@ -175,12 +179,12 @@ def _find_iteration(program: Program) -> tuple[int, Iterate] | None:
     return None
 
 
-def _replace_iteration(program: Program, at: int, iteration: Iterate, written: Matrix) -> Program:
+def _replace_iteration(program: MatrixProgram, at: int, iteration: Iterate, written: Matrix) -> MatrixProgram:
     value = rewrite_iterations(program.statements[at].value, lambda node: written if node == iteration else None)
     return _with(program, at, value)
 
 
-def _unroll_others(program: Program) -> Program:
+def _unroll_others(program: MatrixProgram) -> MatrixProgram:
     """Rewrite the other iterations in any of their models."""
     while (place := _find_iteration(program)) is not None:
         at, iteration = place
@@ -189,13 +193,13 @@ def _unroll_others(program: Program) -> Program:
     return program
 
 
-def _with(program: Program, at: int, value: Matrix) -> Program:
+def _with(program: MatrixProgram, at: int, value: Matrix) -> MatrixProgram:
     statements = list(program.statements)
     statements[at] = Statement(statements[at].name, value)
     return replace(program, statements=tuple(statements))
 
 
-def _infer_facts(program: Program, at: int) -> Facts:
+def _infer_facts(program: MatrixProgram, at: int) -> Facts:
     """Infer the facts of all names that a statement may read."""
     facts = {i.name.name: i.properties for i in program.inputs}
     for statement in program.statements[:at]:

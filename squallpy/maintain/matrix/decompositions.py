@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from squallpy.maintain.matrix.matrix_expressions import Matrix
 
 
-class Factor(StrEnum):
+class MatrixFactor(StrEnum):
     """The factors that a matrix is decomposed into, by the functions that return them."""
 
     CHOLESKY = "cholesky"
@@ -35,12 +35,12 @@ class Factor(StrEnum):
 class Decomposition:
     """A factor of a matrix."""
 
-    factor: Factor
+    factor: MatrixFactor
     of: "Matrix"
 
     @property
     def rows(self) -> Size:
-        return self.of.cols if self.factor is Factor.R else self.of.rows
+        return self.of.cols if self.factor is MatrixFactor.R else self.of.rows
 
     @property
     def cols(self) -> Size:
@@ -77,13 +77,13 @@ class FactorUpdate:
         return f"{change}' - {self.of}" if self.upper else f"{change} - {self.of}"
 
 
-def check_decomposition(factor: Factor, rows: Size, cols: Size, written: str, ring: Semiring) -> None:
+def check_decomposition(factor: MatrixFactor, rows: Size, cols: Size, written: str, ring: Semiring) -> None:
     """Check that matrices of a shape have a factor; SQ2011, or SQ3002 if the semiring has none."""
     if not ring.divides:
         raise SquallError("SQ3002", f'the {ring} semiring has no "{factor}" of a matrix', hint="arithmetic has it")
-    if factor is Factor.CHOLESKY and rows != cols:
+    if factor is MatrixFactor.CHOLESKY and rows != cols:
         message = f"only a square matrix has a Cholesky factor, {written} ({rows} × {cols}) is none"
         raise SquallError("SQ2011", message, hint="write cholesky(X' * X), or qr_r(X)")
-    if factor is not Factor.CHOLESKY and rows.fixed and cols.fixed and rows.constant < cols.constant:
+    if factor is not MatrixFactor.CHOLESKY and rows.fixed and cols.fixed and rows.constant < cols.constant:
         message = f"{written} ({rows} × {cols}) has fewer rows than columns, which cannot be independent"
         raise SquallError("SQ2011", message, hint=f"write {factor} of its transpose")

@@ -48,14 +48,14 @@ Deltas = Mapping[str, Name]  # a changed name → its delta variable: the map M 
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedDeltas:
     """The delta of each definition that changes, in order, and the map from names to delta variables."""
 
     statements: tuple[Statement, ...]
     deltas: Deltas
 
 
-def derive(anf: Anf, changed: str) -> Derived:
+def derive(anf: Anf, changed: str) -> DerivedDeltas:
     """Derive the deltas of a program for a change of one of its inputs."""
     deltas = {changed: delta_name(anf.source(changed))}
     statements = []
@@ -65,7 +65,7 @@ def derive(anf: Anf, changed: str) -> Derived:
             name = delta_name(definition.name)
             statements.append(Statement(name, simplify(change, anf.facts, anf.program.ring)))
             deltas[definition.name.name] = name
-    return Derived(tuple(statements), deltas)
+    return DerivedDeltas(tuple(statements), deltas)
 
 
 def delta_name(name: Name) -> Name:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.anf import Builder
-from squallpy.maintain.matrix.decompositions import Decomposition, Factor
+from squallpy.maintain.matrix.decompositions import Decomposition, MatrixFactor
 from squallpy.maintain.matrix.dimensions import ONE, ONE_SIZE, Number, Size
 from squallpy.maintain.matrix.expression_cost import Guess
 from squallpy.maintain.matrix.materialise import IncrementalProgram
@@ -102,10 +102,10 @@ class _Writer:
 
     def _square(self, value: Decomposition, view: Name) -> tuple[Matrix, Matrix]:
         """Write what a triangular factor's square is on a random vector, beside what it should be."""
-        if value.factor is Factor.Q:
+        if value.factor is MatrixFactor.Q:
             raise _Unseen  # it is decomposed again with each change
         x = self._vector(view.cols)
-        if value.factor is Factor.CHOLESKY:
+        if value.factor is MatrixFactor.CHOLESKY:
             return self._leaf(product(view, self._leaf(product(transpose(view), x)))), self._times(value.of, x)
         right = self._times(transpose(value.of), self._times(value.of, x))
         return self._leaf(product(transpose(view), self._leaf(product(view, x)))), right

@@ -6,7 +6,7 @@ factorisation   each delta as U · V              materialisation views, and wha
 
 from squallpy.maintain.matrix.compile_triggers import CompiledMatrices
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.materialise import IncrementalProgram, Trigger
+from squallpy.maintain.matrix.materialise import IncrementalProgram, MatrixTrigger
 from squallpy.maintain.matrix.trigger_cost import Price, TriggerPricing, evaluation_price, sparse_inputs, trigger_price
 
 
@@ -21,17 +21,17 @@ def anf_text(maintained: IncrementalProgram) -> str:
     return "\n".join(lines) + "\n"
 
 
-def derivation_text(trigger: Trigger) -> str:
+def derivation_text(trigger: MatrixTrigger) -> str:
     """Show the deltas, before they are factored."""
     return "".join(f"{statement}\n" for statement in trigger.derived.statements)
 
 
-def factorisation_text(trigger: Trigger) -> str:
+def factorisation_text(trigger: MatrixTrigger) -> str:
     """Show each delta's factors."""
     return "".join(f"{statement}\n" for statement in trigger.factored)
 
 
-def trigger_text(trigger: Trigger) -> str:
+def trigger_text(trigger: MatrixTrigger) -> str:
     """Show ON UPDATE A BY (uA, vA): steps and updates."""
     rows = ", by rows" if trigger.by_rows else ""
     lines = [f"on {trigger.input} += {trigger.u} * {trigger.v}{rows}:"]
@@ -78,7 +78,7 @@ def report_text(compiled: CompiledMatrices, sizes: Sizes) -> str:
     return "\n".join(lines) + "\n"
 
 
-def crossover(maintained: IncrementalProgram, trigger: Trigger, sizes: Sizes) -> int:
+def crossover(maintained: IncrementalProgram, trigger: MatrixTrigger, sizes: Sizes) -> int:
     """Find the least rank for which evaluating anew is faster."""
     anew, pricing = evaluation_price(maintained, sizes).total, TriggerPricing(maintained, trigger)
 

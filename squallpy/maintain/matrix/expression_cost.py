@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from squallpy.base.records import dataclass
-from squallpy.maintain.matrix.decompositions import Decomposition, Factor, FactorUpdate
+from squallpy.maintain.matrix.decompositions import Decomposition, FactorUpdate, MatrixFactor
 from squallpy.maintain.matrix.dimensions import Size, Sizes
 from squallpy.maintain.matrix.matrix_expressions import (
     Entrywise,
@@ -110,7 +110,7 @@ def cost(matrix: Matrix, guess: Guess, facts: Facts) -> float:
             return inner + (1.0 if infer(of, facts).symmetric else 2.0) * n**3
         case Decomposition(factor, of):
             m, n = guess(of.rows), guess(of.cols)
-            done = n**3 / 3 if factor is Factor.CHOLESKY else (2 if factor is Factor.R else 4) * m * n**2
+            done = n**3 / 3 if factor is MatrixFactor.CHOLESKY else (2 if factor is MatrixFactor.R else 4) * m * n**2
             return inner + DECOMPOSITION * done
         case FactorUpdate(_, of, u, _):
             return inner + ROTATION * guess(u.cols) * guess.cells(of)

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from squallpy.maintain.matrix.anf import Anf
-from squallpy.maintain.matrix.decompositions import Decomposition, Factor
+from squallpy.maintain.matrix.decompositions import Decomposition, MatrixFactor
 from squallpy.maintain.matrix.dimensions import Arithmetic, Dimension, Number, Scalar, Size
 from squallpy.maintain.matrix.entrywise_functions import FUNCTIONS
 from squallpy.maintain.matrix.matrix_expressions import (
@@ -51,7 +51,7 @@ def _in_place(node: Matrix, growing: Container[str]) -> bool:
         case Inverse(of):
             return not has_growing(of.rows, growing)
         case Decomposition(factor, of):  # NB: rows of zeros change no R
-            return not has_growing(of.cols, growing) and (factor is Factor.R or not has_growing(of.rows, growing))
+            return not has_growing(of.cols, growing) and (factor is MatrixFactor.R or not has_growing(of.rows, growing))
         case Scale(by, _) | Fill(_, _, by) | Diagonal(_, by):
             return not _made_of(by, growing)
         case Entrywise(function, operands):

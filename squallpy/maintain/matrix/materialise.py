@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.anf import Anf, Builder, normalise
-from squallpy.maintain.matrix.decompositions import Decomposition, Factor, FactorUpdate
-from squallpy.maintain.matrix.derivation import Derived, derive, label
+from squallpy.maintain.matrix.decompositions import Decomposition, FactorUpdate, MatrixFactor
+from squallpy.maintain.matrix.derivation import DerivedDeltas, derive, label
 from squallpy.maintain.matrix.derivation import delta as delta_of
 from squallpy.maintain.matrix.dimensions import Number, Size
 from squallpy.maintain.matrix.expression_cost import Guess
@@ -39,7 +39,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     substitute,
     transpose,
 )
-from squallpy.maintain.matrix.matrix_program import Program, Statement
+from squallpy.maintain.matrix.matrix_program import MatrixProgram, Statement
 from squallpy.maintain.matrix.recomputed_entries import change_of_all, change_of_products, change_of_rows, whole_delta
 from squallpy.maintain.matrix.simplify import simplify
 from squallpy.maintain.matrix.symbolic_matrices import fresh_name
@@ -48,7 +48,7 @@ RANK = "k"  # the columns of an update
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class MatrixUpdate:
     """view += u * v"""
 
     view: Name
@@ -65,7 +65,7 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Trigger:
+class MatrixTrigger:
     """The steps and updates that apply a change u · v of an input.
 
     Args:
@@ -78,10 +78,10 @@ class Trigger:
     input: Name
     u: Name
     v: Name
-    derived: Derived
+    derived: DerivedDeltas
     factored: tuple[Statement, ...]
     steps: tuple[Statement, ...]
-    updates: tuple[Update, ...]
+    updates: tuple[MatrixUpdate, ...]
     by_rows: bool = False
 
     @property
@@ -101,13 +101,13 @@ class IncrementalProgram:
     """A program and the triggers that maintain its views; `kept` views in the order of their definitions."""
 
     anf: Anf
-    triggers: dict[str, Trigger]
+    triggers: dict[str, MatrixTrigger]
     kept: tuple[Name, ...]
     growing: tuple[str, ...] = ()
     """Symbols of dimensions that grow in place: their constants have triggers, too."""
 
     @property
-    def program(self) -> Program:
+    def program(self) -> MatrixProgram:
         return self.anf.program
 
     @property
@@ -137,7 +137,11 @@ def _inline_let(node: Matrix) -> Matrix | None:
 
 
 def maintain(
-    program: Program, changing: Sequence[str], guess: Guess, dense: bool | None = None, growing: Sequence[str] = ()
+    program: MatrixProgram,
+    changing: Sequence[str],
+    guess: Guess,
+    dense: bool | None = None,
+    growing: Sequence[str] = (),
 ) -> IncrementalProgram:
     """Write a trigger for each input that changes.
 
@@ -162,7 +166,7 @@ def maintain_normalised(
     return IncrementalProgram(anf, pruned, (*constants, *views), growing)
 
 
-def write_trigger(anf: Anf, changed: str, guess: Guess, dense: bool | None = None) -> Trigger:
+def write_trigger(anf: Anf, changed: str, guess: Guess, dense: bool | None = None) -> MatrixTrigger:
     """Write the trigger of one input, with an update of every view that it changes."""
     return _Writer(anf, changed, guess, dense).in_own_names()
 
@@ -183,10 +187,10 @@ class _Writer:
         self._whole: dict[str, Factors] = {}
         self._blocks: dict[str, Factors] = {}
         self._factored: list[Statement] = []
-        self._updates: list[Update] = []
+        self._updates: list[MatrixUpdate] = []
         self._by_rows = False
 
-    def in_own_names(self) -> Trigger:
+    def in_own_names(self) -> MatrixTrigger:
         self._update(self._source, self._derived.deltas[self._source.name], self._u, self._v)
         definitions = {d.name.name: d for d in self._anf.definitions}
         names_of = {delta.name: name for name, delta in self._derived.deltas.items()}
@@ -194,7 +198,7 @@ class _Writer:
             self._delta(definitions[names_of[statement.name.name]], statement)
         steps, factored = tuple(self._builder.definitions), tuple(self._factored)
         updates = tuple(self._updates)
-        return Trigger(self._source, self._u, self._v, self._derived, factored, steps, updates, self._by_rows)
+        return MatrixTrigger(self._source, self._u, self._v, self._derived, factored, steps, updates, self._by_rows)
 
     def _delta(self, definition: Statement, delta: Statement) -> None:
         """Factor a delta, name its halves, and have its view updated by them."""
@@ -234,9 +238,9 @@ class _Writer:
         """Write the update of a triangular factor by the change, of few columns, of its square; None if it has many."""
         decomposition = definition.value
         assert isinstance(decomposition, Decomposition)
-        if decomposition.factor is Factor.Q:
+        if decomposition.factor is MatrixFactor.Q:
             return None
-        is_upper, of, builder = decomposition.factor is Factor.R, decomposition.of, self._builder
+        is_upper, of, builder = decomposition.factor is MatrixFactor.R, decomposition.of, self._builder
         square = product(transpose(of), of) if is_upper else of
         change = delta_of(square, self._derived.deltas, builder.ring, self._source.name)
         assert change is not None
@@ -261,7 +265,7 @@ class _Writer:
         """Add an update of a view by u·v; all else follows from its new part, where addition is idempotent."""
         left = self._left(u, v) if self._anf.program.ring.idempotent else None
         self._whole[delta.name] = self._blocks[delta.name] = Factors((left or (u, v),))
-        self._updates.append(Update(view, u, v, left))
+        self._updates.append(MatrixUpdate(view, u, v, left))
 
     def _left(self, u: Matrix, v: Matrix) -> tuple[Name, Name]:
         left, right = (Name(fresh_name(f"{half}~", self._taken), *shape(half)) for half in (u, v))
@@ -299,7 +303,7 @@ def woodbury(inverse: Name, of: Factors) -> Factors:
     return Factors(((Scale(Number(-1), product(inverse, of.u)), product(small, of.v, inverse)),))
 
 
-def _collect_kept(anf: Anf, triggers: Sequence[Trigger]) -> set[str]:
+def _collect_kept(anf: Anf, triggers: Sequence[MatrixTrigger]) -> set[str]:
     """Collect the outputs, and the views that triggers read to maintain those that are kept."""
     kept_names, inputs = set(anf.program.outputs), {i.name.name for i in anf.program.inputs}
     views = {d.name.name for d in anf.definitions} | set(anf.constants)
@@ -310,7 +314,7 @@ def _collect_kept(anf: Anf, triggers: Sequence[Trigger]) -> set[str]:
         kept_names |= read
 
 
-def _prune(trigger: Trigger, kept_names: set[str]) -> Trigger:
+def _prune(trigger: MatrixTrigger, kept_names: set[str]) -> MatrixTrigger:
     """Drop the updates of views that are not kept, and the steps that only those need."""
     renamed = {
         name.name: half
@@ -332,7 +336,7 @@ def _prune(trigger: Trigger, kept_names: set[str]) -> Trigger:
     return replace(trigger, steps=tuple(reversed(steps)), updates=message)
 
 
-def _rename(update: Update, renamed: Mapping[str, Matrix]) -> Update:
+def _rename(update: MatrixUpdate, renamed: Mapping[str, Matrix]) -> MatrixUpdate:
     return replace(update, u=_substitute_all(update.u, renamed), v=_substitute_all(update.v, renamed))
 
 

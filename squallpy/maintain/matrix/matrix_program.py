@@ -9,7 +9,7 @@ from squallpy.maintain.matrix.meta_information import NOTHING, Properties
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class MatrixInput:
     """A matrix that changes, and what is declared of it."""
 
     name: Name
@@ -32,10 +32,10 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class MatrixProgram:
     """Statements in an order in which each name comes before its use; `outputs` are those that somebody reads."""
 
-    inputs: tuple[Input, ...]
+    inputs: tuple[MatrixInput, ...]
     statements: tuple[Statement, ...]
     outputs: tuple[str, ...]
     ring: Semiring = ARITHMETIC
@@ -43,7 +43,7 @@ class Program:
     def __str__(self) -> str:
         return "\n".join(map(str, self.statements))
 
-    def input(self, name: str) -> Input | None:
+    def input(self, name: str) -> MatrixInput | None:
         return next((i for i in self.inputs if i.name.name == name), None)
 
     def symbols(self) -> set[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from squallpy.base.records import dataclass
-from squallpy.maintain.matrix.decompositions import Decomposition, Factor, FactorUpdate
+from squallpy.maintain.matrix.decompositions import Decomposition, FactorUpdate, MatrixFactor
 from squallpy.maintain.matrix.dimensions import ONE_SIZE, ZERO, Size
 from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
@@ -87,7 +87,9 @@ def infer(matrix: Matrix, facts: Facts) -> Properties:
         case Entrywise() | RowDot() | MainDiagonal():
             return _note_scalar(matrix, NOTHING)
         case Decomposition(factor):
-            return _note_scalar(matrix, Properties(lower=factor is Factor.CHOLESKY, upper=factor is Factor.R))
+            return _note_scalar(
+                matrix, Properties(lower=factor is MatrixFactor.CHOLESKY, upper=factor is MatrixFactor.R)
+            )
         case FactorUpdate(upper):
             return _note_scalar(matrix, Properties(lower=not upper, upper=upper))
         case Let(name, value, body):

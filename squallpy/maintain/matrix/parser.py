@@ -11,7 +11,7 @@ from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.frontend.grammars import Parsed, load_grammar
 from squallpy.frontend.source_text import ScriptText
 from squallpy.functions.graph_functions import MOST_STEPS
-from squallpy.maintain.matrix.decompositions import Factor
+from squallpy.maintain.matrix.decompositions import MatrixFactor
 from squallpy.maintain.matrix.dimensions import (
     ONE,
     ZERO,
@@ -42,7 +42,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     stack_rows,
     transpose,
 )
-from squallpy.maintain.matrix.matrix_program import Input, Program, Statement
+from squallpy.maintain.matrix.matrix_program import MatrixInput, MatrixProgram, Statement
 from squallpy.maintain.matrix.symbolic_matrices import (
     column_sums,
     decompose,
@@ -63,12 +63,12 @@ _SCALARS = (Number, Dimension, Arithmetic)
 
 def read_program(
     text: str,
-    inputs: Sequence[Input],
+    inputs: Sequence[MatrixInput],
     ring: Semiring = ARITHMETIC,
     script: ScriptText | None = None,
     start: int = 0,
     end: int | None = None,
-) -> Program:
+) -> MatrixProgram:
     """Parse the program in text[start:end] of a script, or in a text of its own. Every statement is an output.
 
     Raises SquallError at its place: SQ1001 for what cannot be read, SQ2011 for shapes that do not fit, SQ2012 for
@@ -81,14 +81,14 @@ def read_program(
 class _Reader:
     """Reads the trees of one program."""
 
-    def __init__(self, script: ScriptText, inputs: Sequence[Input], ring: Semiring) -> None:
+    def __init__(self, script: ScriptText, inputs: Sequence[MatrixInput], ring: Semiring) -> None:
         self._script, self._inputs, self._ring = script, tuple(inputs), ring
         symbols = {symbol for i in inputs for size in (i.name.rows, i.name.cols) for symbol, _ in size.symbols}
         self._scope: Scope = {symbol: Dimension(Size.of(symbol)) for symbol in symbols}
         self._scope |= {i.name.name: i.name for i in inputs}
         self._taken = set(self._scope)
 
-    def program(self, start: int, end: int) -> Program:
+    def program(self, start: int, end: int) -> MatrixProgram:
         statements = []
         for tree in self._parse_lines(start, end).children:
             named, body = tree.children
@@ -103,7 +103,7 @@ class _Reader:
         if not statements:
             span = self._script.span(start, end)
             raise SquallError("SQ1001", "a matrix program without a statement", span, "write B := A * A")
-        return Program(self._inputs, tuple(statements), tuple(s.name.name for s in statements), self._ring)
+        return MatrixProgram(self._inputs, tuple(statements), tuple(s.name.name for s in statements), self._ring)
 
     def _parse_lines(self, start: int, end: int) -> Parsed:
         from lark import UnexpectedInput
@@ -269,7 +269,7 @@ class _Reader:
                     raise SquallError("SQ3002", f"the {self._ring} semiring has no inverse of a matrix")
                 return Inverse(of)
             case "cholesky" | "qr_q" | "qr_r", [of]:
-                return decompose(Factor(name), of, self._ring)
+                return decompose(MatrixFactor(name), of, self._ring)
             case "eye" | "id", [size]:
                 return Diagonal(size)
             case "zeros" | "ones", [rows, cols]:
@@ -312,7 +312,7 @@ FUNCTIONS: dict[str, tuple[int, int | None, str]] = {
     "fill": (3, 3, "ssv"), "vect": (2, 2, "sv"), "diag": (2, 2, "sv"), "hstack": (1, None, "m"),
     "vstack": (1, None, "m"), "rows": (1, 1, "m"), "cols": (1, 1, "m"), "transpose": (1, 1, "m"), "t": (1, 1, "m"),
     "sum": (1, 1, "m"), "rowsums": (1, 1, "m"), "colsums": (1, 1, "m"), "trace": (1, 1, "m"),
-    **dict.fromkeys(Factor, (1, 1, "m")),
+    **dict.fromkeys(MatrixFactor, (1, 1, "m")),
     **{name: (f.operands, f.operands, "m") for name, f in ENTRYWISE.items() if not f.is_operator},
 }  # fmt: skip
 """Least and most arguments, and what each is: a matrix, a size, a value; the last letter stands for all behind it."""

@@ -15,7 +15,7 @@ from squallpy.catalog import matrices as catalog
 from squallpy.catalog.relation import Relation
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.matrix_expressions import Name, names, shape, walk
-from squallpy.maintain.matrix.matrix_program import Input, Program
+from squallpy.maintain.matrix.matrix_program import MatrixInput, MatrixProgram
 from squallpy.maintain.matrix.meta_information import NOTHING, Properties
 from squallpy.maintain.matrix.parser import read_program
 
@@ -24,9 +24,11 @@ from squallpy.maintain.matrix.parser import read_program
 class Programs:
     """Parsed programs of a script, by name, each over the matrices declared before it."""
 
-    programs: dict[str, Program] = field(default_factory=dict)
+    programs: dict[str, MatrixProgram] = field(default_factory=dict)
 
-    def outputs(self, declared: catalog.MatrixProgram, matrices: Mapping[str, catalog.Matrix]) -> tuple[str, ...]:
+    def outputs(
+        self, declared: catalog.MatrixProgramDefinition, matrices: Mapping[str, catalog.Matrix]
+    ) -> tuple[str, ...]:
         """Read a program: the names of its statements, and of the matrices that it reads."""
         body, ring = declared.body, SEMIRINGS[declared.semiring]
         inputs = [input_of(matrix) for matrix in matrices.values()]
@@ -40,9 +42,9 @@ class Programs:
         return (*program.outputs, *(i.name.name for i in program.inputs))
 
 
-def input_of(matrix: catalog.Matrix) -> Input:
+def input_of(matrix: catalog.Matrix) -> MatrixInput:
     """Convert a matrix of a script to an input of a program."""
-    return Input(Name(matrix.name, Size.of(matrix.rows), Size.of(matrix.cols)), declared_properties(matrix))
+    return MatrixInput(Name(matrix.name, Size.of(matrix.rows), Size.of(matrix.cols)), declared_properties(matrix))
 
 
 def declared_properties(matrix: catalog.Matrix) -> Properties:
@@ -53,13 +55,13 @@ def declared_properties(matrix: catalog.Matrix) -> Properties:
     return replace(NOTHING, **said)  # type: ignore[arg-type]
 
 
-def program_of_matrix(matrix: catalog.Matrix, relation: Relation) -> Program:
+def program_of_matrix(matrix: catalog.Matrix, relation: Relation) -> MatrixProgram:
     """Build the program of a matrix that is read by itself, whose cells are the rows of a relation."""
     ring: Semiring = BOOLEAN if relation.fields[-1].type == TRUTH else ARITHMETIC
-    return Program((input_of(matrix),), (), (), ring)
+    return MatrixProgram((input_of(matrix),), (), (), ring)
 
 
-def prune_program(program: Program, outputs: Iterable[str] | None = None) -> Program:
+def prune_program(program: MatrixProgram, outputs: Iterable[str] | None = None) -> MatrixProgram:
     """Prune a program to some outputs (None: all), the statements that these need, and inputs.
 
     Inputs stay that are read, that are outputs, or that alone say how large a dimension is.
@@ -77,7 +79,7 @@ def prune_program(program: Program, outputs: Iterable[str] | None = None) -> Pro
         if (used - known) & _symbols(shape(i.name)):
             inputs.append(i)
     asked = tuple(name for name in program.outputs if name in wanted)
-    return Program(tuple(inputs), tuple(reversed(kept)), asked, program.ring)
+    return MatrixProgram(tuple(inputs), tuple(reversed(kept)), asked, program.ring)
 
 
 def _symbols(sizes: Iterable[Size]) -> set[str]:

@@ -15,7 +15,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.functions.graph_functions import MOST_STEPS
-from squallpy.maintain.matrix.decompositions import Decomposition, Factor, check_decomposition
+from squallpy.maintain.matrix.decompositions import Decomposition, MatrixFactor, check_decomposition
 from squallpy.maintain.matrix.dimensions import ONE, ONE_SIZE, ZERO, Dimension, Number, Scalar, Size, arithmetic
 from squallpy.maintain.matrix.entrywise_functions import TIMES, check_semiring
 from squallpy.maintain.matrix.matrix_expressions import (
@@ -42,7 +42,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     transpose,
     walk,
 )
-from squallpy.maintain.matrix.matrix_program import Input, Program, Statement
+from squallpy.maintain.matrix.matrix_program import MatrixInput, MatrixProgram, Statement
 
 
 def fresh_name(name: str, taken: set[str]) -> str:
@@ -80,7 +80,7 @@ def entrywise(function: str, operands: Sequence[Matrix | Scalar], ring: Semiring
     return Entrywise(function, tuple(operands))
 
 
-def decompose(factor: Factor, of: Matrix, ring: Semiring) -> Matrix:
+def decompose(factor: MatrixFactor, of: Matrix, ring: Semiring) -> Matrix:
     """Write a factor of a matrix; SQ2011, SQ3002 where it has none."""
     check_decomposition(factor, *shape(of), str(of), ring)
     return Decomposition(factor, of)
@@ -228,12 +228,12 @@ def inv(matrix: Symbolic) -> Symbolic:
 
 def cholesky(matrix: Symbolic) -> Symbolic:
     """Factor a symmetric, positive definite matrix A into L, lower triangular, with L @ L.T = A."""
-    return matrix.wrap(decompose(Factor.CHOLESKY, matrix.node, matrix.ring))
+    return matrix.wrap(decompose(MatrixFactor.CHOLESKY, matrix.node, matrix.ring))
 
 
 def qr(matrix: Symbolic) -> tuple[Symbolic, Symbolic]:
     """Factor a matrix of independent columns into Q, orthonormal, and R, upper triangular, its diagonal positive."""
-    q, r = (matrix.wrap(decompose(factor, matrix.node, matrix.ring)) for factor in (Factor.Q, Factor.R))
+    q, r = (matrix.wrap(decompose(factor, matrix.node, matrix.ring)) for factor in (MatrixFactor.Q, MatrixFactor.R))
     return q, r
 
 
@@ -322,10 +322,10 @@ def iterate(count: int, start: Symbolic, step: Callable[[Symbolic], Symbolic], u
 
 
 def trace(
-    function: Callable[..., Any], inputs: Sequence[Input], ring: Semiring = ARITHMETIC, result: str = "result"
-) -> Program:
+    function: Callable[..., Any], inputs: Sequence[MatrixInput], ring: Semiring = ARITHMETIC, result: str = "result"
+) -> MatrixProgram:
     """Trace a function of matrices to a program; outputs are the entries of the mapping returned, or `result`."""
     returned = function(*(Symbolic(i.name, ring) for i in inputs))
     outputs = returned if isinstance(returned, Mapping) else {result: returned}
     statements = tuple(Statement(Name(name, *shape(_node(m))), _node(m)) for name, m in outputs.items())
-    return Program(tuple(inputs), statements, tuple(outputs), ring)
+    return MatrixProgram(tuple(inputs), statements, tuple(outputs), ring)

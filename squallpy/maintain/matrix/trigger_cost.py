@@ -18,7 +18,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.expression_cost import Guess, cost
-from squallpy.maintain.matrix.materialise import IncrementalProgram, Trigger, Update
+from squallpy.maintain.matrix.materialise import IncrementalProgram, MatrixTrigger, MatrixUpdate
 from squallpy.maintain.matrix.matrix_expressions import Diagonal, Matrix, Product, add, names, product
 from squallpy.maintain.matrix.meta_information import NOTHING
 from squallpy.maintain.matrix.view_visits import Visited, count_visits
@@ -59,7 +59,7 @@ class Price:
 class TriggerPricing:
     """Prices of a trigger for updates of any rank; `left`: the share that may be expected (LEFT)."""
 
-    def __init__(self, maintained: IncrementalProgram, trigger: Trigger, left: float = 1.0) -> None:
+    def __init__(self, maintained: IncrementalProgram, trigger: MatrixTrigger, left: float = 1.0) -> None:
         self._maintained, self._rank = maintained, trigger.u.cols.symbols[0][0]
         views = set(maintained.matrices)
         matters = Visited(trigger, views).count_partial_updates
@@ -76,7 +76,7 @@ class TriggerPricing:
         return pricing.price(self._done, self._visited, few=True)
 
 
-def _addition(update: Update) -> Matrix:
+def _addition(update: MatrixUpdate) -> Matrix:
     """Return what is computed to update a view; a dense delta has no product."""
     if isinstance(update.u, Diagonal) or isinstance(update.v, Diagonal):
         return add(update.view, update.v if isinstance(update.u, Diagonal) else update.u)
@@ -84,7 +84,7 @@ def _addition(update: Update) -> Matrix:
 
 
 def trigger_price(
-    maintained: IncrementalProgram, trigger: Trigger, rank: int, sizes: Sizes, left: float = 1.0
+    maintained: IncrementalProgram, trigger: MatrixTrigger, rank: int, sizes: Sizes, left: float = 1.0
 ) -> Price:
     """Estimate the cost of a trigger for an update of at most a rank.
 

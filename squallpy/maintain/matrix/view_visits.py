@@ -13,14 +13,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from squallpy.maintain.matrix.materialise import Trigger
+from squallpy.maintain.matrix.materialise import MatrixTrigger
 from squallpy.maintain.matrix.matrix_expressions import Diagonal, Matrix, names
 
 
 class Visited:
     """Dependencies of the names of a trigger on visits to views."""
 
-    def __init__(self, trigger: Trigger, views: set[str]) -> None:
+    def __init__(self, trigger: MatrixTrigger, views: set[str]) -> None:
         self._told = {name.name: update for update in trigger.updates for name in update.left or ()}
         self._needed = dict[str, Counter[str]]()
         self._left = dict[str, int]()
@@ -54,7 +54,7 @@ class Visited:
             self._left[name] = 1 + self.count_partial_updates(update.u, update.v)
 
 
-def count_visits(trigger: Trigger, views: set[str]) -> dict[str, list[float]]:
+def count_visits(trigger: MatrixTrigger, views: set[str]) -> dict[str, list[float]]:
     """View → its visits, for each the fewest updates of which only what is left matters there; ∞ if it is as good as
     none."""
     visited, picks, found = Visited(trigger, views), _picking_factors(trigger), dict[str, dict[int, float]]()
@@ -76,7 +76,7 @@ def count_visits(trigger: Trigger, views: set[str]) -> dict[str, list[float]]:
     return {view: list(turns.values()) for view, turns in found.items()}
 
 
-def _picking_factors(trigger: Trigger) -> set[str]:
+def _picking_factors(trigger: MatrixTrigger) -> set[str]:
     """Collect the factors of the change itself that pick rows or columns."""
     first = trigger.updates[0]
     message = {name.name for name in first.left or ()} if first.view == trigger.input else set[str]()

@@ -29,8 +29,8 @@ from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Prod, Sum, Values
 from squallpy.program.components import Component, MixedVersionsError, Split, joins_read_by_deltas, split
-from squallpy.program.trigger_program import Lowered, Program, Statement, Trigger
-from squallpy.program.view_registry import Registry
+from squallpy.program.trigger_program import Lowered, Statement, Trigger, TriggerProgram
+from squallpy.program.view_registry import ViewRegistry
 from squallpy.program.views import Monomial, Ref, View, index_atoms
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ MOST = 8  # views for each relation of a query or auxiliary relation, before the
 MOST_TERMS = 3  # of a delta, for each time that the relation is joined
 
 
-def materialise(lowered: Lowered, most: int = MOST_STATEMENTS) -> Program:
+def materialise(lowered: Lowered, most: int = MOST_STATEMENTS) -> TriggerProgram:
     """Compile the trigger program that maintains a query; static relations only have triggers that load them.
 
     Raises SQ3001 for one of more than `most` statements.
@@ -97,9 +97,9 @@ def _maintain_model(aux: AuxiliaryRelation, free_names: FreeNames) -> "tuple[Aux
     return maintain_model(aux, free_names)
 
 
-def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Program:
+def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> TriggerProgram:
     """Compile the program with the relations of some joins `apart`; raise _TooManyViews for a join that has to be."""
-    registry = Registry("M_")
+    registry = ViewRegistry("M_")
     free_names = FreeNames((*(v.name for v in lowered.views), *(n.view.name for n in lowered.auxiliary)))
     models = [_maintain_model(aux, free_names) for aux in lowered.auxiliary]
     given = (model[0] if model else n for n, model in zip(lowered.auxiliary, models, strict=True))
@@ -145,14 +145,14 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
     complex_first = {view.name: number for number, view in enumerate(sorted(views.values(), key=lambda v: -v.degree))}
     triggers = []
     for relation in sorted(relations, key=lambda r: r.stream):  # NB: static tables are loaded before the first changes
-        deltas = Registry("Δ", "′", ids=registry.ids)  # NB: they read variables named by the other one
+        deltas = ViewRegistry("Δ", "′", ids=registry.ids)  # NB: they read variables named by the other one
         changed = sorted(changes[relation.name], key=complex_first.__getitem__)
         statements = [c.statement(views[name], deltas) for name in changed for c in changes[relation.name][name]]
         statements += [s for tree in factorised for s in tree.statements(relation, deltas)]
         if statements:
             triggers.append(Trigger(relation, deltas.views, tuple(statements)))
     stored = (*views.values(), *(view for tree in factorised for view in tree.views))
-    return Program(stored, tuple(triggers), lowered.outputs, lowered.result_of, auxiliary)
+    return TriggerProgram(stored, tuple(triggers), lowered.outputs, lowered.result_of, auxiliary)
 
 
 def _too_many_statements(statements: int, most: int) -> SquallError:
@@ -172,7 +172,7 @@ def _is_own(aux: AuxiliaryRelation) -> bool:
     return len(aux.view.terms) > 1 or aux.kind.owns_view
 
 
-def _source(aux: AuxiliaryRelation, registry: Registry) -> Ref:
+def _source(aux: AuxiliaryRelation, registry: ViewRegistry) -> Ref:
     """Materialise the view that an auxiliary relation is made of, shared where possible."""
     view = aux.view
     if isinstance(aux.kind, ModelRows):
@@ -190,13 +190,13 @@ class _Change:
     parts: Split
     refs: tuple[Ref | None, ...]
 
-    def statement(self, view: View, deltas: Registry) -> Statement:
+    def statement(self, view: View, deltas: ViewRegistry) -> Statement:
         pairs = zip(self.parts.components, self.refs, strict=True)
         refs = tuple(Ref(*deltas.request(unit)) if ref is None else ref for unit, ref in pairs)
         return Statement(view.name, view.keys, refs, self.parts.filters, self.parts.lanes)
 
 
-def _changes(view: View, term: Monomial, relation: Relation, views: Registry, apart: bool) -> Iterator[_Change]:
+def _changes(view: View, term: Monomial, relation: Relation, views: ViewRegistry, apart: bool) -> Iterator[_Change]:
     """Yield the changes of a view by a batch of a relation that a term of it reads, one for each monomial of the delta.
 
     A static relation changes only what reads no stream.

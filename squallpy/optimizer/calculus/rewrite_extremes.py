@@ -59,7 +59,7 @@ from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.properties import bounded, implies, in_order, is_domain, needed, only_adds
 from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
-from squallpy.program.auxiliary.relation import AuxiliaryRelation, Kind, auxiliary_name
+from squallpy.program.auxiliary.relation import AnyAuxiliaryKind, AuxiliaryRelation, auxiliary_name
 from squallpy.program.auxiliary.skyline import Skyline
 from squallpy.program.calculus import Cmp, Factor, Rel, rename_factor, variables
 from squallpy.program.components import prune
@@ -110,7 +110,7 @@ class _ExtremeMatch:
         items: list[tuple[str, Expr]] = list(zip(titles, group, strict=True))
         output = replace(self.aux.output, measures=(), aggregated_key=None, single=False)
         view = View(f"G_{name.upper()}", self.keys, (self.other_factors,))
-        kind: Kind = Groups()
+        kind: AnyAuxiliaryKind = Groups()
         body = [self.domain, *self.predicates]
         if self.near:
             op, given = self.near

@@ -5,7 +5,7 @@ from dataclasses import replace
 from squallpy.optimizer.pass_manager import PassContext
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.trigger_program import Lowered, result_name
-from squallpy.program.view_registry import Registry
+from squallpy.program.view_registry import ViewRegistry
 
 
 def share_results(lowered: Lowered, context: PassContext) -> Lowered:
@@ -15,7 +15,7 @@ def share_results(lowered: Lowered, context: PassContext) -> Lowered:
     """
     if len(lowered.result_of) == 1:
         return lowered
-    registry = Registry("", ids=context.ids)
+    registry = ViewRegistry("", ids=context.ids)
     own = [lowered.views[number] for number in lowered.result_of]
     requests = [registry.request_view(view) for view in own]
     names = registry.names

@@ -14,11 +14,11 @@ from dataclasses import replace
 from squallpy.base.records import dataclass
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Assign, Rel
-from squallpy.program.trigger_program import Program, Statement, Trigger
-from squallpy.program.views import Ref, Row, View
+from squallpy.program.trigger_program import Statement, Trigger, TriggerProgram
+from squallpy.program.views import Ref, RowFields, View
 
 
-def inline_auxiliary(program: Program) -> Program:
+def inline_auxiliary(program: TriggerProgram) -> TriggerProgram:
     """Drop the views that only repeat the rows of an auxiliary relation; their readers compute the rows instead."""
     kept = {aux.source.name for aux in program.auxiliary if aux.source}
     auxiliary = {aux.relation.name: aux for aux in program.auxiliary if _has_rows(aux)}
@@ -96,7 +96,7 @@ def _rewritten(trigger: Trigger, copies: dict[str, _Copy], order: dict[str, int]
             return ref
         name, source = copy.aux.relation.name, copy.aux.materialised
         fields = tuple((title, ref.variables[i]) for title, i in copy.fields)
-        row = Row(name, fields, is_before=order[trigger.relation.name] <= order[name] and not ref.is_after)
+        row = RowFields(name, fields, is_before=order[trigger.relation.name] <= order[name] and not ref.is_after)
         return Ref(source.name, tuple(ref.variables[i] for i in copy.group), (), row)
 
     kept = (s for s in trigger.statements if s.target not in copies)

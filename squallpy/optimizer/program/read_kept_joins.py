@@ -20,14 +20,14 @@ from squallpy.base.rings import Ring
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.expressions import Column, Expr, columns, substitute
 from squallpy.program.calculus import Cmp, Lane, Rel, rename_factor, variables
-from squallpy.program.trigger_program import Program, Statement, Trigger, without_unread_views
+from squallpy.program.trigger_program import Statement, Trigger, TriggerProgram, without_unread_views
 from squallpy.program.unique_keys import Keys, finds_one, known_keys
 from squallpy.program.views import Monomial, Ref, View, renamed_filters
 
 Names = Mapping[Column, Column]
 
 
-def read_kept_joins(program: Program, allocator: ColumnAllocator) -> Program:
+def read_kept_joins(program: TriggerProgram, allocator: ColumnAllocator) -> TriggerProgram:
     """Let statements read joins from views that hold them, and drop the views that nothing reads then."""
     held = _HeldJoins(view for view in program.stored if _is_simple(view))
     keys = known_keys(program)

@@ -25,13 +25,13 @@ from typing import TypeVar
 from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column, Expr, columns
 from squallpy.program.calculus import Assign, Factor, rename_factor, variables
-from squallpy.program.trigger_program import Program, Statement, Trigger
+from squallpy.program.trigger_program import Statement, Trigger, TriggerProgram
 from squallpy.program.views import Ref
 
 T = TypeVar("T", bound=Hashable)
 
 
-def schedule(program: Program) -> Program:
+def schedule(program: TriggerProgram) -> TriggerProgram:
     """Order the statements of each trigger."""
     made = sum(statement.partial for trigger in program.triggers for statement in trigger.statements)
     numbers = count(made + 1)

@@ -16,13 +16,13 @@ from squallpy.base.records import dataclass
 from squallpy.base.rings import Ring
 from squallpy.logical.expressions import Column, Expr, substitute
 from squallpy.program.calculus import Lane, rename_factor, variables
-from squallpy.program.trigger_program import Program, Statement, Trigger
+from squallpy.program.trigger_program import Statement, Trigger, TriggerProgram
 from squallpy.program.views import Ref
 
 Product = tuple[tuple[int, ...], Hashable]  # the lanes that a lane multiplies, and its own factors
 
 
-def share_products(program: Program) -> Program:
+def share_products(program: TriggerProgram) -> TriggerProgram:
     """Let statements that join the same deltas and views add one partial product."""
     numbers = count(1)
     plain = {view.name for view in program.views if all(isinstance(ring, Ring) for ring in view.rings)}

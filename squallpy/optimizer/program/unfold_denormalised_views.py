@@ -16,12 +16,12 @@ from squallpy.base.records import dataclass
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.expressions import Column
 from squallpy.program.calculus import Cmp, Rel
-from squallpy.program.trigger_program import Program, Statement, Trigger, without_unread_views
+from squallpy.program.trigger_program import Statement, Trigger, TriggerProgram, without_unread_views
 from squallpy.program.unique_keys import Keys, determined
 from squallpy.program.views import Monomial, Ref, View, renamed_filters
 
 
-def unfold_denormalised_views(program: Program, columns: ColumnAllocator) -> Program:
+def unfold_denormalised_views(program: TriggerProgram, columns: ColumnAllocator) -> TriggerProgram:
     """Replace denormalised views by the joins that they are, and drop the views that nothing reads then."""
     keys = {relation.name: relation.primary_key for relation in program.relations}
     tables = [view for view in program.stored if _is_of_one_relation(view)]

@@ -19,10 +19,10 @@ from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.distributed_program import KeyHashing, Placement, Spread
 from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, ROWS, Mark
 from squallpy.physical.distribute.pinned_placements import split_groups
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.views import View
 
-Field = tuple[str, str]  # a relation's
+RelationField = tuple[str, str]  # a relation's
 EITHER = -1  # the side of a view that both inputs read
 
 
@@ -45,7 +45,7 @@ class ComponentPlacements:
 
 
 def component_placements(
-    program: Program, components: Sequence[PinnedComponent], partitions: int
+    program: TriggerProgram, components: Sequence[PinnedComponent], partitions: int
 ) -> ComponentPlacements:
     """Place the views of components as they are pinned; SQ7003 for what is impossible, or contradictory."""
     origins, views = _Origins(program), list[tuple[PinnedComponent, tuple[str, ...]]]()
@@ -129,7 +129,7 @@ def _is_below(one: PinnedComponent, other: PinnedComponent) -> bool:
 
 
 def _place(
-    view: View, side: int, component: PinnedComponent, program: Program, origins: "_Origins", over: int
+    view: View, side: int, component: PinnedComponent, program: TriggerProgram, origins: "_Origins", over: int
 ) -> Placement | None:
     """Place a view as its component is pinned; None if that says nothing of it.
 
@@ -181,7 +181,7 @@ def _positions(view: View, component: PinnedComponent, origins: "_Origins") -> t
 class _Origins:
     """The streams and fields that views of a program are made of, through auxiliary relations."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: TriggerProgram) -> None:
         self._auxiliary = {aux.relation.name: aux for aux in program.auxiliary}
         self._views = {view.name: view for view in program.views}
 
@@ -193,9 +193,9 @@ class _Origins:
         aux = self._auxiliary.get(relation.name)
         yield from self.relations(self._views[aux.materialised.name]) if aux else (relation.source.name,)
 
-    def fields(self, view: View) -> dict[Column, frozenset[Field]]:
+    def fields(self, view: View) -> dict[Column, frozenset[RelationField]]:
         """Map the variables of a view to the fields that they are equal to."""
-        found: dict[Column, frozenset[Field]] = {}
+        found: dict[Column, frozenset[RelationField]] = {}
         for atom in view.atoms:
             below = self._fields_of_auxiliary(atom.relation.name)
             for field, variable in atom.fields:
@@ -203,7 +203,7 @@ class _Origins:
                 found[variable] = found.get(variable, frozenset()) | own
         return found
 
-    def _fields_of_auxiliary(self, name: str) -> dict[str, frozenset[Field]] | None:
+    def _fields_of_auxiliary(self, name: str) -> dict[str, frozenset[RelationField]] | None:
         """Map the columns of an auxiliary relation to fields; None for a stream or table."""
         aux = self._auxiliary.get(name)
         if aux is None:

@@ -14,10 +14,10 @@ from squallpy.physical.distribute.location_tags import (
     LOCAL,
     RANDOM,
     SOURCE,
-    Cells,
     Dist,
-    Expression,
+    HypercubeCells,
     Line,
+    LocatedExpression,
     Location,
     Mark,
     PlacementError,
@@ -28,8 +28,8 @@ from squallpy.physical.distribute.single_transformer import (
     Compute,
     Derivation,
     DistributedStep,
-    Form,
     RowDeltas,
+    SingleTransformer,
     Transfer,
     Written,
     remove_dead_steps,
@@ -39,7 +39,7 @@ from squallpy.physical.distribute.well_formed import evaluate_at_cells, make_wel
 from squallpy.program.auxiliary.divided_rows import DividedRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Assign
-from squallpy.program.trigger_program import Program, Statement
+from squallpy.program.trigger_program import Statement, TriggerProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ ALL = DistributionOptions()
 
 
 def distribute(
-    program: Program,
+    program: TriggerProgram,
     places: Placements,
     switches: DistributionOptions = ALL,
     rows: RowDeltas = MappingProxyType({}),
@@ -113,7 +113,7 @@ class Distribution:
     """A program under varying placements; the evaluation of a statement is cached by the placements it depends on."""
 
     def __init__(
-        self, program: Program, switches: DistributionOptions = ALL, rows: RowDeltas = MappingProxyType({})
+        self, program: TriggerProgram, switches: DistributionOptions = ALL, rows: RowDeltas = MappingProxyType({})
     ) -> None:
         self._program, self._switches, self._rows = program, switches, rows
         self._auxiliary = {aux.relation.name: aux for aux in program.auxiliary}
@@ -123,7 +123,7 @@ class Distribution:
         views = (*program.views, *deltas, *(of_rows for _, of_rows in rows.values()))
         self._rings = {view.name: view.rings for view in views}
         self._adds_cofactors = any(isinstance(ring, Cofactor) for rings in self._rings.values() for ring in rings)
-        self._memo: dict[tuple[int, tuple[Placement | None, ...]], Expression] = {}
+        self._memo: dict[tuple[int, tuple[Placement | None, ...]], LocatedExpression] = {}
         self._interned: Written = {}
 
     def blocks(
@@ -136,7 +136,7 @@ class Distribution:
             most_moves: So many deltas may be moved.
             most_rounds: So many times a statement may wait for what is moved.
         """
-        form = Form(self._switches.shares_subexpressions, self._interned, self._rows)
+        form = SingleTransformer(self._switches.shares_subexpressions, self._interned, self._rows)
         for trigger in self._program.triggers:
             aux = self._auxiliary.get(trigger.relation.name)
             at: dict[str, Placement] = {d.name: SOURCE for d in trigger.deltas}
@@ -185,7 +185,7 @@ class Distribution:
                         rings[statement.target] = statement.rings(rings.__getitem__)
         return False
 
-    def _expression(self, statement: Statement, places: Placements, deltas: Placements) -> Expression:
+    def _expression(self, statement: Statement, places: Placements, deltas: Placements) -> LocatedExpression:
         """Choose the evaluation of a statement; `deltas` are the placements of its trigger's deltas."""
         found = [deltas[ref.name] if ref.name in deltas else places[ref.name] for ref in statement.refs]
         stays = statement.partial or (statement.target in self._results and statement.target not in places)
@@ -197,7 +197,7 @@ class Distribution:
                 for ref, place in zip(statement.refs, found, strict=True)
             )
             target = None if to is None else _target(statement, to)
-            if any(isinstance(at, Cells) for at in (target, *(read.at for read in reads))):
+            if any(isinstance(at, HypercubeCells) for at in (target, *(read.at for read in reads))):
                 cells = {ref.name: _at(ref.variables, places[ref.name]) for ref in statement.refs if ref.name in places}
                 known = evaluate_at_cells(reads, cells, statement.keys, target, statement.partial)
             else:
@@ -249,7 +249,7 @@ def _cancel_in_place(steps: tuple[DistributedStep, ...], places: Placements) -> 
 @lru_cache(maxsize=4096)  # equal statements recur in several triggers and searches
 def _evaluate_rules(
     reads: tuple[Read, ...], keys: tuple[Column, ...], target: Location | None, rules: bool
-) -> Expression:
+) -> LocatedExpression:
     first = make_well_formed(reads, keys, target)
     return simplify_moves(first) if rules else first
 
@@ -267,7 +267,7 @@ def _at(variables: tuple[Column, ...], place: Placement) -> Location:
         case DividedRows():
             return EVERYWHERE
         case CellPlacement(dimensions, of, hashed):
-            return Cells(dimensions, of, tuple(tuple(variables[i] for i in by) for by in hashed))
+            return HypercubeCells(dimensions, of, tuple(tuple(variables[i] for i in by) for by in hashed))
     return Dist(tuple(variables[i] for i in place))
 
 
@@ -289,7 +289,7 @@ def _placement_of(statement: Statement, at: Location) -> Placement:
     if isinstance(at, Dist):
         by = tuple(statement.keys.index(v) for v in at.keys)
         return by if at.workers is None else Spread(by, at.workers)
-    if isinstance(at, Cells):
+    if isinstance(at, HypercubeCells):
         return CellPlacement(at.dimensions, at.of)
     assert isinstance(at, Mark), "partial products are not stored at several nodes"
     return at

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, Transfer
 from squallpy.physical.distribute.statement_blocks import StatementBlock
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 
 
-def ends_on_driver(blocks: Sequence[StatementBlock], program: Program) -> bool:
+def ends_on_driver(blocks: Sequence[StatementBlock], program: TriggerProgram) -> bool:
     """True if all that the last block reads are sums without keys: sent by partitions to one node, or its own."""
     if len(blocks) < 3 or blocks[-1].moves or not blocks[-2].moves:
         return False

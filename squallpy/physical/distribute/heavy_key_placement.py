@@ -12,18 +12,18 @@ from collections.abc import Iterator
 from squallpy.catalog.relation import Relation
 from squallpy.physical.distribute.distributed_program import KeyHashing, Placements
 from squallpy.physical.distribute.initial_grids import fields_of, side_of
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.unique_keys import finds_one, known_keys
 from squallpy.program.views import Monomial, View
 
 HEAVY_FRACTION = 1 / 16  # of the mean joiner's work makes a key heavy
-Field = tuple[str, str]  # a relation's
+RelationField = tuple[str, str]  # a relation's
 EquatedFields = tuple[
-    frozenset[Field], ...
+    frozenset[RelationField], ...
 ]  # the hash key of a view: for each of its keys all fields that are equal to it
 
 
-def why_light(program: Program, places: Placements) -> dict[str, str]:
+def why_light(program: TriggerProgram, places: Placements) -> dict[str, str]:
     """List hashed views with the reason why no key of theirs can need a grid, empty if one can."""
     found = {
         name: "pre-aggregated deltas have few records per key" for name, at in places.items() if isinstance(at, tuple)
@@ -33,7 +33,7 @@ def why_light(program: Program, places: Placements) -> dict[str, str]:
     return found
 
 
-def add_heavy_key_grids(program: Program, places: Placements) -> Iterator[Placements]:
+def add_heavy_key_grids(program: TriggerProgram, places: Placements) -> Iterator[Placements]:
     """Yield placements with grids for the heavy keys of one equality, that of most streams first."""
     views = {view.name: view for view in program.views}
     for names in _hashed_groups(program, places):
@@ -45,13 +45,13 @@ def add_heavy_key_grids(program: Program, places: Placements) -> Iterator[Placem
             yield {**places, **{view.name: KeyHashing(side_of(view, first), by) for view, by in hashed}}
 
 
-def _are_unique(program: Program, places: Placements, names: list[str]) -> bool:
+def _are_unique(program: TriggerProgram, places: Placements, names: list[str]) -> bool:
     """True if a key has at most one record in each of the views."""
     keys = known_keys(program)
     return all(finds_one(v, [v.keys[i] for i in by], keys) for v, by in _hashed_views(program, places, names))
 
 
-def _hashed_groups(program: Program, places: Placements) -> list[list[str]]:
+def _hashed_groups(program: TriggerProgram, places: Placements) -> list[list[str]]:
     """Group the hashed views of rows by the equality that hashes them."""
     results = [view for output, view in program.printed if output.repeat]
     terms = [term for view in results for term in view.terms]
@@ -65,20 +65,24 @@ def _hashed_groups(program: Program, places: Placements) -> list[list[str]]:
     return sorted(found.values(), key=lambda names: -sum(streams[name] for name in names))
 
 
-def _equated_fields(term: Monomial) -> Iterator[frozenset[Field]]:
+def _equated_fields(term: Monomial) -> Iterator[frozenset[RelationField]]:
     """Yield the sets of fields that atoms equate."""
     for variable, fields in fields_of(term).items():
         if sum(variable in dict(atom.fields).values() for atom in term.atoms) > 1:
             yield frozenset(fields)
 
 
-def _equated_keys(view: View, place: tuple[int, ...], equal: dict[Field, frozenset[Field]]) -> EquatedFields:
+def _equated_keys(
+    view: View, place: tuple[int, ...], equal: dict[RelationField, frozenset[RelationField]]
+) -> EquatedFields:
     """List the fields equated with each key of a placement, as far as there are any."""
     fields = {v: (atom.relation.name, f) for atom in view.atoms for f, v in atom.fields}
     return tuple(equal[fields[v]] for v in (view.keys[i] for i in place) if v in fields and fields[v] in equal)
 
 
-def _hashed_views(program: Program, places: Placements, names: list[str]) -> Iterator[tuple[View, tuple[int, ...]]]:
+def _hashed_views(
+    program: TriggerProgram, places: Placements, names: list[str]
+) -> Iterator[tuple[View, tuple[int, ...]]]:
     for view in program.views:
         if view.name in names:
             place = places[view.name]

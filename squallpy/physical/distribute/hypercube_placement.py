@@ -16,8 +16,8 @@ from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.distributed_program import CellPlacement, Placement, Placements
 from squallpy.physical.distribute.initial_grids import fields_of, max_records
 from squallpy.physical.distribute.location_tags import EVERYWHERE
-from squallpy.physical.joins.hypercube import Hypercube, Input, find_best_hypercube
-from squallpy.program.trigger_program import Program
+from squallpy.physical.joins.hypercube import Hypercube, JoinInput, find_best_hypercube
+from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.views import Monomial, View
 
 Fields = tuple[str, ...]  # of a relation, in one order for all its deltas
@@ -51,7 +51,7 @@ class HypercubeJoin:
         """List the dimensions of a relation."""
         return tuple(i for i, dimension in enumerate(self.dimensions) if relation in dimension.hashed)
 
-    def placements(self, program: Program) -> dict[str, Placement]:
+    def placements(self, program: TriggerProgram) -> dict[str, Placement]:
         """Place the views over its relations alone, and the deltas that are sent to them."""
         sources = {aux.materialised.name for aux in program.auxiliary}
         known = {*self.relations}
@@ -67,7 +67,7 @@ class HypercubeJoin:
         found = (_positions(view, self.dimensions[dimension].hashed) for dimension in on)
         return CellPlacement(on, len(self.dimensions), tuple(found))
 
-    def tickets(self, program: Program) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+    def tickets(self, program: TriggerProgram) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         """Yield the deltas of its relations, each with the positions of the fields that all deltas of that have."""
         for trigger in program.triggers:
             if trigger.relation.name in self.relations:
@@ -76,7 +76,7 @@ class HypercubeJoin:
                     fields = dict(delta.atoms[0].fields)
                     yield delta.name, trigger.relation.name, tuple(delta.keys.index(fields[name]) for name in common)
 
-    def inputs(self, sizes: Mapping[str, float]) -> tuple[Input, ...]:
+    def inputs(self, sizes: Mapping[str, float]) -> tuple[JoinInput, ...]:
         """List the relations' sizes with their dimensions."""
         return tuple((sizes.get(name, 0), self.of(name)) for name in self.relations)
 
@@ -92,7 +92,7 @@ def _positions(view: View, hashed: Mapping[str, Fields]) -> tuple[int, ...]:
     return ()
 
 
-def find_hypercube_join(program: Program) -> HypercubeJoin | None:
+def find_hypercube_join(program: TriggerProgram) -> HypercubeJoin | None:
     """Find the widest join of the program that a hypercube suits: three relations or more, each at one place of it."""
     sources = {aux.materialised.name for aux in program.auxiliary}
     roots = [*program.results, *(view for view in program.stored if view.name in sources)]
@@ -102,7 +102,7 @@ def find_hypercube_join(program: Program) -> HypercubeJoin | None:
     return None
 
 
-def _dimensions_of(program: Program, root: View) -> HypercubeJoin | None:
+def _dimensions_of(program: TriggerProgram, root: View) -> HypercubeJoin | None:
     names = [atom.relation.name for atom in root.terms[0].atoms]
     if len({*names}) < len(names) or any({a.relation.name for a in t.atoms} != {*names} for t in root.terms):
         return None
@@ -117,7 +117,7 @@ def _dimensions_of(program: Program, root: View) -> HypercubeJoin | None:
     return HypercubeJoin(tuple(found), tuple(names), _count_components(names, equalities) > 1) if found else None
 
 
-def _common_fields(program: Program, relation: str) -> Fields:
+def _common_fields(program: TriggerProgram, relation: str) -> Fields:
     """List the fields that all deltas of a relation have as keys."""
     deltas = [d for t in program.triggers if t.relation.name == relation for d in t.deltas]
     fields = [{name for name, v in delta.atoms[0].fields if v in delta.keys} for delta in deltas]
@@ -147,7 +147,7 @@ def _count_components(names: Sequence[str], equalities: Iterable[Mapping[str, st
 
 
 def hypercube_of(
-    program: Program, places: Placements, join: HypercubeJoin | None, sizes: Mapping[str, int], partitions: int
+    program: TriggerProgram, places: Placements, join: HypercubeJoin | None, sizes: Mapping[str, int], partitions: int
 ) -> Hypercube | None:
     """Choose the parts with the least load, over the largest power of two of partitions; None without such views."""
     if join is None or not any(isinstance(place, CellPlacement) for place in places.values()):
@@ -156,7 +156,7 @@ def hypercube_of(
     return find_best_hypercube(joiners, len(join.dimensions), join.inputs(relation_sizes(program, sizes)))
 
 
-def relation_sizes(program: Program, sizes: Mapping[str, int]) -> dict[str, float]:
+def relation_sizes(program: TriggerProgram, sizes: Mapping[str, int]) -> dict[str, float]:
     """Bound the rows of all relations, those of auxiliary ones by what they are made of."""
     views = {view.name: view for view in program.views}
     made = {aux.relation.name: max_records(views[aux.materialised.name], sizes) for aux in program.auxiliary}

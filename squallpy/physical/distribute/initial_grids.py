@@ -12,13 +12,13 @@ from squallpy.physical.distribute.distributed_program import KeyHashing, Placeme
 from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, ROWS, Mark, PlacementError
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Side, find_best_mapping, find_square_mapping
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.views import Monomial, View
 
 SIDES = {ROWS: Side.R, COLUMNS: Side.S}
 
 
-def all_on_grid(program: Program, operator: JoinOperator) -> dict[str, Placement]:
+def all_on_grid(program: TriggerProgram, operator: JoinOperator) -> dict[str, Placement]:
     """Place each view but the result by rows of a grid if it reads the first stream, else by columns.
 
     Views of tables alone are everywhere; views of auxiliary relations, whose groups have to stay whole, are left out.
@@ -36,13 +36,13 @@ def all_on_grid(program: Program, operator: JoinOperator) -> dict[str, Placement
     return found
 
 
-def row_stream(program: Program) -> str:
+def row_stream(program: TriggerProgram) -> str:
     """Name the stream, or the auxiliary relation, whose views are by rows of the grid."""
     names = [atom.relation.name for view in program.results for atom in view.atoms if atom.relation.stream]
     return names[0] if names else program.relations[0].name
 
 
-def equated_keys(view: View, program: Program) -> tuple[int, ...]:
+def equated_keys(view: View, program: TriggerProgram) -> tuple[int, ...]:
     """List the positions of a view's keys that a join equates, in one order for all views. Raises PlacementError."""
     found: dict[Column, set[tuple[str, str]]] = {}
     for term in (term for result in program.results for term in result.terms):
@@ -73,7 +73,7 @@ def side_of(view: View, first: str) -> Mark:
 
 
 def grid_of(
-    program: Program,
+    program: TriggerProgram,
     places: Placements,
     sizes: Mapping[str, int],
     partitions: int,

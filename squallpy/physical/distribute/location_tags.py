@@ -63,7 +63,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class HypercubeCells:
     """A copy at all joiners of a hypercube with the same coordinates along some of its dimensions.
 
     An expression there is evaluated over the tuples of each joiner, as a part of the whole that is to be added up.
@@ -88,15 +88,15 @@ class Cells:
         return tuple(dict.fromkeys(v for variables in self.hashed for v in variables))
 
 
-Location = Dist | Line | Cells | Mark
+Location = Dist | Line | HypercubeCells | Mark
 
 
 def join_location(a: Location, b: Location) -> Location | None:
     """Find where a join of inputs at `a` and `b` can be evaluated without a move; None if nowhere."""
     if isinstance(a, Line) and isinstance(b, Line) and a.side is b.across and a.key == b.key:
         return RANDOM
-    if isinstance(a, Cells) and isinstance(b, Cells):
-        return Cells(tuple(sorted({*a.dimensions, *b.dimensions})), a.of)
+    if isinstance(a, HypercubeCells) and isinstance(b, HypercubeCells):
+        return HypercubeCells(tuple(sorted({*a.dimensions, *b.dimensions})), a.of)
     if a is EVERYWHERE:
         return b if b not in (LOCAL, SOURCE) else None
     if b is EVERYWHERE:
@@ -147,13 +147,13 @@ class _Properties:
         try:
             return self._variables
         except AttributeError:
-            object.__setattr__(self, "_variables", _find_variables(cast(Expression, self)))
+            object.__setattr__(self, "_variables", _find_variables(cast(LocatedExpression, self)))
             return self._variables
 
     @property
     def reads(self) -> Iterator["Read"]:
         """Its views and deltas, from left to right."""
-        waiting = [cast(Expression, self)]
+        waiting = [cast(LocatedExpression, self)]
         while waiting:
             match waiting.pop():
                 case Read() as read:
@@ -164,7 +164,7 @@ class _Properties:
                     waiting.append(child)
 
 
-def _find_variables(expression: "Expression") -> frozenset[Column]:
+def _find_variables(expression: "LocatedExpression") -> frozenset[Column]:
     """Collect the variables of an expression's rows from those of its parts."""
     match expression:
         case Read(ref):
@@ -196,8 +196,8 @@ class Read(_Properties):
 class Join(_Properties):
     """A natural join, evaluated at every node alone: its inputs have met."""
 
-    left: "Expression"
-    right: "Expression"
+    left: "LocatedExpression"
+    right: "LocatedExpression"
     at: Location = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -235,7 +235,7 @@ class Sum(_Properties):
     """Partial sums by keys; complete ones if each node has whole groups."""
 
     keys: tuple[Column, ...]
-    child: "Expression"
+    child: "LocatedExpression"
     at: Location = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -263,14 +263,14 @@ class Move(_Properties):
     copy."""
 
     to: Location
-    child: "Expression"
+    child: "LocatedExpression"
     at: Location = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         to, child = self.to, self.child
         assert to not in (RANDOM, SOURCE), "nothing is moved to just anywhere"
         assert isinstance(to, Mark) or child.variables.issuperset(to.keys), f"{to} of a child without these variables"
-        if has_copies(child.at) or (child.at is EVERYWHERE and isinstance(to, Line | Cells)):
+        if has_copies(child.at) or (child.at is EVERYWHERE and isinstance(to, Line | HypercubeCells)):
             raise PlacementError("copies at several nodes would arrive several times")
         is_simple = child.is_simple and child.at != to
         is_simple = is_simple and not (isinstance(child, Move) or (isinstance(child, Sum) and child.adds_nothing))
@@ -297,20 +297,20 @@ class Move(_Properties):
         return self.child.at is EVERYWHERE and self.to is not LOCAL
 
 
-Expression = Read | Join | Sum | Move
+LocatedExpression = Read | Join | Sum | Move
 
 
 def has_copies(at: Location) -> bool:
     """True if the same tuples are at several nodes, though not at all."""
-    return isinstance(at, Line) or (isinstance(at, Cells) and not at.is_whole)
+    return isinstance(at, Line) or (isinstance(at, HypercubeCells) and not at.is_whole)
 
 
-def has_whole_groups(keys: tuple[Column, ...], child: "Expression") -> bool:
+def has_whole_groups(keys: tuple[Column, ...], child: "LocatedExpression") -> bool:
     """True if a sum by these keys is right at the child's location: each node of a row has whole groups."""
     return not isinstance(child.at, Line) or set(child.at.keys) <= set(keys)
 
 
-def show_expression(expression: Expression) -> str:
+def show_expression(expression: LocatedExpression) -> str:
     """Print an expression: Sum_[a](M1(a, b) ⋈ Repart_[a](M2(a, b)))."""
     match expression:
         case Read(ref):
@@ -330,7 +330,7 @@ def show_location(location: Location) -> str:
             return f"[{_list(by)}{'' if workers is None else f' over {workers}'}]"
         case Line(side, by, key):
             return f"[{_list(key)}, if heavy {_list(by)} {side.value}]" if key else f"[{_list(by)} {side.value}]"
-        case Cells(dimensions):
+        case HypercubeCells(dimensions):
             return f"[{_list(location.keys)} along {', '.join(map(str, dimensions))}]"
     return f"[{location.value}]"
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from squallpy.base.errors import SquallError, nearest
 from squallpy.physical.distribute.distributed_program import Placement
 from squallpy.physical.distribute.location_tags import EVERYWHERE
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.variable_names import Names
 from squallpy.program.views import View
 
 
-def pinned_placements(program: Program, pins: Iterable[tuple[str, str]]) -> dict[str, Placement]:
+def pinned_placements(program: TriggerProgram, pins: Iterable[tuple[str, str]]) -> dict[str, Placement]:
     """Read pinned placements; SQ7001 for an unknown view, SQ7003 for an impossible placement."""
     views = {view.name.lower(): view for view in program.views}
     placements: dict[str, Placement] = {}
@@ -31,13 +31,13 @@ def pinned_placements(program: Program, pins: Iterable[tuple[str, str]]) -> dict
     return placements
 
 
-def _everywhere(view: View, program: Program) -> Placement:
+def _everywhere(view: View, program: TriggerProgram) -> Placement:
     """Place copies at every partition, which divide the rows of a fixpoint that are made of them."""
     ways = (way for aux in program.auxiliary if aux.materialised.name == view.name for way in aux.divisions)
     return next((way for way in ways if not way.hashed), EVERYWHERE)
 
 
-def _by_keys(view: View, text: str, program: Program) -> Placement:
+def _by_keys(view: View, text: str, program: TriggerProgram) -> Placement:
     names = Names(view.keys)
     known, positions = {names(key): i for i, key in enumerate(view.keys)}, []
     for key in (part.strip() for part in text.split(",")):
@@ -50,7 +50,7 @@ def _by_keys(view: View, text: str, program: Program) -> Placement:
     return tuple(dict.fromkeys(positions))
 
 
-def split_groups(program: Program, view: View, positions: Sequence[int]) -> tuple[str, str] | None:
+def split_groups(program: TriggerProgram, view: View, positions: Sequence[int]) -> tuple[str, str] | None:
     """Tell why a view cannot be spread by some of its keys, and what it can be; None if it can."""
     names = Names(view.keys)
     for aux in (aux for aux in program.auxiliary if aux.materialised.name == view.name):

@@ -29,7 +29,7 @@ from squallpy.physical.distribute.statement_blocks import StatementBlock
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.hypercube import Hypercube
 from squallpy.program.auxiliary.divided_rows import DividedRows
-from squallpy.program.trigger_program import Program, Statement
+from squallpy.program.trigger_program import Statement, TriggerProgram
 from squallpy.program.views import View
 
 BATCH = 100_000  # tuples of the batch whose cost is estimated
@@ -45,7 +45,7 @@ WORD = 0.03  # cost of a word of a row, besides that of the row, in rows sent
 
 
 def choose_placements(
-    program: Program,
+    program: TriggerProgram,
     sizes: Mapping[str, int],
     partitions: int,
     fixed: Mapping[str, Placement] | None = None,
@@ -93,7 +93,7 @@ def choose_placements(
     return best if cost < cost_of(one) else None
 
 
-def compare_placements(program: Program, sizes: Mapping[str, int], partitions: int) -> dict[str, float]:
+def compare_placements(program: TriggerProgram, sizes: Mapping[str, int], partitions: int) -> dict[str, float]:
     """Estimate what a batch costs, in rows sent, with the placements that the search begins with, and ends with.
 
     Infinity for those that are impossible.
@@ -116,7 +116,7 @@ def compare_placements(program: Program, sizes: Mapping[str, int], partitions: i
 
 
 def _is_cheaper_on_cube(
-    program: Program,
+    program: TriggerProgram,
     sizes: Mapping[str, int],
     partitions: int,
     join: HypercubeJoin,
@@ -163,7 +163,7 @@ def _improve(
 
 
 def _list_choices(
-    program: Program, sizes: Mapping[str, int], grids: bool = True
+    program: TriggerProgram, sizes: Mapping[str, int], grids: bool = True
 ) -> tuple[list[frozenset[tuple[str, str]]], dict[str, tuple[Placement, ...]]]:
     """List the classes of equated fields that the search starts from, and the placements of each view but results."""
     equated = _equated_fields(program, sizes)
@@ -171,7 +171,9 @@ def _list_choices(
     return equated[:SEEDS], {view.name: tuple(_options(view, program, joined, grids)) for view in program.stored}
 
 
-def _options(view: View, program: Program, joined: Collection[tuple[str, str]], grids: bool) -> Iterator[Placement]:
+def _options(
+    view: View, program: TriggerProgram, joined: Collection[tuple[str, str]], grids: bool
+) -> Iterator[Placement]:
     """List the placements of a view: by one of its join keys, or if there is none by all or any of its keys.
 
     The hash of all keys spreads the tuples of a frequent value. A view of an auxiliary relation keeps its groups whole.
@@ -195,7 +197,7 @@ def _options(view: View, program: Program, joined: Collection[tuple[str, str]], 
 
 
 def _starts(
-    program: Program,
+    program: TriggerProgram,
     options: Mapping[str, tuple[Placement, ...]],
     sizes: Mapping[str, int],
     equated: Iterable[frozenset[tuple[str, str]]],
@@ -220,7 +222,7 @@ def _on_grid(view: View, first: str, choices: tuple[Placement, ...]) -> Placemen
     return side if side in choices else EVERYWHERE
 
 
-def _key_values(program: Program, sizes: Mapping[str, int]) -> dict[tuple[str, str], int]:
+def _key_values(program: TriggerProgram, sizes: Mapping[str, int]) -> dict[tuple[str, str], int]:
     """Bound the distinct values of key fields; a foreign key has no more than its relation has rows."""
     rows = {name.lower(): size for name, size in sizes.items()}
     values = {(r.name, key): sizes.get(r.name, 0) for r in program.relations for key in r.primary_key}
@@ -232,7 +234,7 @@ def _key_values(program: Program, sizes: Mapping[str, int]) -> dict[tuple[str, s
     return values
 
 
-def _equated_fields(program: Program, sizes: Mapping[str, int]) -> list[frozenset[tuple[str, str]]]:
+def _equated_fields(program: TriggerProgram, sizes: Mapping[str, int]) -> list[frozenset[tuple[str, str]]]:
     """List the classes of equated fields, those of most tuples first."""
     found: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for term in (term for view in program.views for term in view.terms):
@@ -271,7 +273,7 @@ class _CostModel:
             partner, and nodes share the work.
     """
 
-    program: Program
+    program: TriggerProgram
     sizes: Mapping[str, int]
     partitions: int
     join: HypercubeJoin | None = None

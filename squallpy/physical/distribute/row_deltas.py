@@ -16,14 +16,14 @@ from squallpy.base.types import Kind
 from squallpy.logical.expressions import columns
 from squallpy.physical.distribute.single_transformer import RowDeltas
 from squallpy.physical.distribute.statement_blocks import StatementBlock
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.views import Monomial, View
 
 ROWS_A_KEY = 3
 """Rows that a key is assumed to have in a batch: it may be any number."""
 
 
-def row_deltas(program: Program) -> RowDeltas:
+def row_deltas(program: TriggerProgram) -> RowDeltas:
     """Find the deltas that are wider than their rows."""
     deltas = (delta for trigger in program.triggers for delta in trigger.deltas)
     found, free_names = dict[str, tuple[View, View]](), FreeNames(view.name for view in (*program.views, *deltas))
@@ -37,7 +37,7 @@ def row_deltas(program: Program) -> RowDeltas:
     return found
 
 
-def with_row_deltas(program: Program, rows: RowDeltas, blocks: Collection[StatementBlock]) -> Program:
+def with_row_deltas(program: TriggerProgram, rows: RowDeltas, blocks: Collection[StatementBlock]) -> TriggerProgram:
     """Let triggers make the deltas that the blocks read: rows, payloads, or both."""
     read = frozenset[str]().union(*(block.reads for block in blocks))
     triggers = []

@@ -17,9 +17,9 @@ from squallpy.physical.distribute.location_tags import (
     RANDOM,
     SOURCE,
     Cost,
-    Expression,
     Join,
     Line,
+    LocatedExpression,
     Location,
     Mark,
     Move,
@@ -31,7 +31,7 @@ from squallpy.physical.distribute.location_tags import (
 LIMIT = 6  # expressions that are rewritten
 
 
-def simplify_moves(expression: Expression) -> Expression:
+def simplify_moves(expression: LocatedExpression) -> LocatedExpression:
     """Find the cheapest equivalent that the rules reach; cheaper expressions are rewritten first."""
     start = remove_redundant_moves(expression)
     best, least, seen = start, start.cost, {start}
@@ -48,12 +48,12 @@ def simplify_moves(expression: Expression) -> Expression:
     return best
 
 
-def _splits_copy_inside(expression: Expression) -> bool:
+def _splits_copy_inside(expression: LocatedExpression) -> bool:
     """True if a copy is split below the root, where each node would send all of it."""
     return (expression.child if isinstance(expression, Move) else expression).splits_copy
 
 
-def _lower_bound(expression: Expression) -> Cost:
+def _lower_bound(expression: LocatedExpression) -> Cost:
     """Bound the cost of all equivalents from below: each delta that is read moves once."""
     read = sum(one.at is SOURCE for one in expression.reads)
     return 0, min(read, 1), 0, read, 0
@@ -64,7 +64,7 @@ def _serves(at: Location, target: Location) -> bool:
     return at == target or (target is RANDOM and at not in (EVERYWHERE, SOURCE))
 
 
-def remove_redundant_moves(expression: Expression) -> Expression:
+def remove_redundant_moves(expression: LocatedExpression) -> LocatedExpression:
     """Remove moves to the present location, moves of moves, and sums that add nothing up (Fig. 4, bottom-up)."""
     if expression.is_simple:
         return expression
@@ -80,7 +80,7 @@ def remove_redundant_moves(expression: Expression) -> Expression:
     return expression
 
 
-def push_move_below_join(expression: Expression) -> Iterator[Expression]:
+def push_move_below_join(expression: LocatedExpression) -> Iterator[LocatedExpression]:
     """Rewrite Move(a ⋈ b) → Move(a) ⋈ Move(b); a side without the variables has to be everywhere."""
     match expression:
         case Move(to, Join(left, right)):
@@ -89,28 +89,28 @@ def push_move_below_join(expression: Expression) -> Iterator[Expression]:
                     yield from _join(_move(left_to, left), _move(right_to, right), to)
 
 
-def pull_move_above_join(expression: Expression) -> Iterator[Expression]:
+def pull_move_above_join(expression: LocatedExpression) -> Iterator[LocatedExpression]:
     """Rewrite Move(a) ⋈ Move(b) → Move(a ⋈ b), where a and b meet."""
     match expression:
         case Join(Move(to, left), Move(other, right)) if to == other:
             yield from (_move(to, join) for join in _join(left, right) if _can_move(to, join))
 
 
-def push_move_below_sum(expression: Expression) -> Iterator[Expression]:
+def push_move_below_sum(expression: LocatedExpression) -> Iterator[LocatedExpression]:
     """Rewrite Move(Sum(a)) → Sum(Move(a))."""
     match expression:
         case Move(to, Sum(keys, child)) if _can_move(to, child):  # a key may be computed above
             yield from _sum(keys, _move(to, child))
 
 
-def pull_move_above_sum(expression: Expression) -> Iterator[Expression]:
+def pull_move_above_sum(expression: LocatedExpression) -> Iterator[LocatedExpression]:
     """Rewrite Sum(Move(a)) → Move(Sum(a)), which moves less."""
     match expression:
         case Sum(keys, Move(to, child)) if _can_move(to, expression):
             yield from (_move(to, found) for found in _sum(keys, child) if _can_move(to, found))
 
 
-def move_other_side(expression: Expression) -> Iterator[Expression]:
+def move_other_side(expression: LocatedExpression) -> Iterator[LocatedExpression]:
     """Rewrite Move(a) ⋈ b → a ⋈ Move(b), the other joins that a statement could have begun with."""
     match expression:
         case Join(Move(_, left), right) if left.at not in (RANDOM, SOURCE) and _can_move(left.at, right):
@@ -120,7 +120,7 @@ def move_other_side(expression: Expression) -> Iterator[Expression]:
             yield from _join(_move(right.at, left), right)
 
 
-RULES: tuple[Callable[[Expression], Iterator[Expression]], ...] = (
+RULES: tuple[Callable[[LocatedExpression], Iterator[LocatedExpression]], ...] = (
     push_move_below_join,
     pull_move_above_join,
     push_move_below_sum,
@@ -130,12 +130,12 @@ RULES: tuple[Callable[[Expression], Iterator[Expression]], ...] = (
 
 
 @lru_cache(maxsize=1 << 12)  # most subexpressions are shared
-def _rewrite(expression: Expression) -> tuple[Expression, ...]:
+def _rewrite(expression: LocatedExpression) -> tuple[LocatedExpression, ...]:
     """List the expressions that one rule makes at one node."""
     return tuple(_find_rewriting(expression))
 
 
-def _find_rewriting(expression: Expression) -> Iterator[Expression]:
+def _find_rewriting(expression: LocatedExpression) -> Iterator[LocatedExpression]:
     for rule in RULES:
         yield from rule(expression)
     match expression:
@@ -151,27 +151,27 @@ def _find_rewriting(expression: Expression) -> Iterator[Expression]:
             yield from (_move(to, found) for found in _rewrite(child) if _can_move(to, found))
 
 
-def _join(left: Expression, right: Expression, at: Location | None = None) -> Iterator[Expression]:
+def _join(left: LocatedExpression, right: LocatedExpression, at: Location | None = None) -> Iterator[LocatedExpression]:
     """Yield the join if its sides meet, at location `at` if it is given."""
     found = join_location(left.at, right.at)
     if found is not None and at in (None, found):
         yield Join(left, right)
 
 
-def _move(to: Location, child: Expression) -> Expression:
+def _move(to: Location, child: LocatedExpression) -> LocatedExpression:
     """Move a child, unless it is there already; a move of a move becomes one."""
     if child.at == to:
         return child
     return _move(to, child.child) if isinstance(child, Move) else Move(to, child)
 
 
-def _sum(keys: tuple[Column, ...], child: Expression) -> Iterator[Expression]:
+def _sum(keys: tuple[Column, ...], child: LocatedExpression) -> Iterator[LocatedExpression]:
     """Yield the sum, if no part of it would count twice."""
     if has_whole_groups(keys, child):
         yield Sum(keys, child)
 
 
-def _can_move(to: Location, child: Expression) -> bool:
+def _can_move(to: Location, child: LocatedExpression) -> bool:
     """True if the child can be moved there: it has the hashed variables, and its copies arrive only once."""
     source = child.child.at if isinstance(child, Move) else child.at
     if source != to and (isinstance(source, Line) or (source is EVERYWHERE and isinstance(to, Line))):

@@ -19,11 +19,11 @@ from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column, Expr, columns, substitute
 from squallpy.physical.distribute.location_tags import (
     EVERYWHERE,
-    Cells,
     Dist,
-    Expression,
+    HypercubeCells,
     Join,
     Line,
+    LocatedExpression,
     Location,
     Mark,
     Move,
@@ -124,7 +124,7 @@ def _set_accesses(step: DistributedStep, reads: Iterable[str], writes: Iterable[
     object.__setattr__(step, "writes", frozenset(writes))
 
 
-class Form:
+class SingleTransformer:
     """A sequence of statements in single transformer form.
 
     Args:
@@ -143,7 +143,7 @@ class Form:
         self._dependents: dict[str, list[object]] = {}  # the other way round, as keys of `_made`
         self._numbers: Counter[str] = Counter()
 
-    def add(self, statement: Statement, expression: Expression) -> None:
+    def add(self, statement: Statement, expression: LocatedExpression) -> None:
         """Add a statement whose right-hand side is evaluated as the expression says."""
         keep, workers = None, None
         reads = tuple(expression.reads)
@@ -168,7 +168,7 @@ class Form:
         self.steps.append(step)
         self.moves += step.moves
 
-    def _refs(self, expression: Expression, outer: "_Outer") -> Iterator[Ref]:
+    def _refs(self, expression: LocatedExpression, outer: "_Outer") -> Iterator[Ref]:
         """List the references that the expression joins, all at its location."""
         waiting = [expression]
         while waiting:
@@ -182,7 +182,7 @@ class Form:
                 case Move(to, child):
                     yield self._move(to, child, outer)
 
-    def _move(self, to: Location, child: Expression, outer: "_Outer") -> Ref:
+    def _move(self, to: Location, child: LocatedExpression, outer: "_Outer") -> Ref:
         """Name the child at its new location. Raises PlacementError."""
         if child.at is EVERYWHERE:
             raise PlacementError("each node would send its copy")
@@ -211,7 +211,7 @@ class Form:
         ref = Ref(moved.name, rows.keys, (0,) * len(term.lanes))
         return Compute(Statement(name, delta.keys, (ref,), (), term.lanes), to)
 
-    def _compute(self, child: Expression, outer: "_Outer", to: Location) -> Ref:
+    def _compute(self, child: LocatedExpression, outer: "_Outer", to: Location) -> Ref:
         """Name the child as a sum of its own, by the variables needed outside or by the move."""
         refs = tuple(self._refs(child, outer))
         filters = outer.take_filters({v for ref in refs for v in ref.bound_variables})
@@ -256,7 +256,7 @@ def _grid_key(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...]:
 
 def _cells(to: Location, variables: tuple[Column, ...]) -> tuple[tuple[int, tuple[int, ...]], ...]:
     """List the dimensions of a hypercube with the positions of the variables that are hashed there."""
-    if not isinstance(to, Cells):
+    if not isinstance(to, HypercubeCells):
         return ()
     return tuple((dimension, _positions(by, variables)) for dimension, by in zip(to.dimensions, to.hashed, strict=True))
 
@@ -327,7 +327,7 @@ def remove_dead_steps(steps: Iterable[DistributedStep], outputs: Iterable[str]) 
     return tuple(reversed(out))
 
 
-def _origin(expression: Expression) -> Location:
+def _origin(expression: LocatedExpression) -> Location:
     """Find the location of the rows that a sum adds up, possibly parts of groups."""
     while isinstance(expression, Sum):
         expression = expression.child

@@ -16,11 +16,11 @@ from squallpy.physical.distribute.location_tags import (
     LOCAL,
     RANDOM,
     SOURCE,
-    Cells,
     Dist,
-    Expression,
+    HypercubeCells,
     Join,
     Line,
+    LocatedExpression,
     Location,
     Move,
     PlacementError,
@@ -31,14 +31,14 @@ from squallpy.physical.distribute.location_tags import (
 )
 
 
-def make_well_formed(reads: Sequence[Read], keys: tuple[Column, ...], target: Location | None) -> Expression:
+def make_well_formed(reads: Sequence[Read], keys: tuple[Column, ...], target: Location | None) -> LocatedExpression:
     """Evaluate Sum_[keys](reads ⋈ …) at the target's location.
 
     For the target RANDOM partial sums suffice; for None, the driver, they may also stay where the batch is read.
     """
     first, *others = reads
     others.sort(key=lambda read: read.at is EVERYWHERE)  # NB: it meets with everything that is at a worker
-    whole = Sum(keys, reduce(partial(_join, target), others, cast(Expression, first)))
+    whole = Sum(keys, reduce(partial(_join, target), others, cast(LocatedExpression, first)))
     if target is None and whole.at is SOURCE:
         return whole
     if target is not None and target is not RANDOM:
@@ -54,20 +54,20 @@ def evaluate_at_cells(
     keys: tuple[Column, ...],
     target: Location | None,
     partial: bool,
-) -> Expression:
+) -> LocatedExpression:
     """Evaluate Sum_[keys](reads ⋈ …) at the joiners of a hypercube: only what is not there moves.
 
     Args:
         cells: Where deltas are sent.
         partial: The outcome stays, for later statements of the batch.
     """
-    there: list[Expression] = [
-        read if isinstance(read.at, Cells) or read.at is EVERYWHERE else _send(read, cells) for read in reads
+    there: list[LocatedExpression] = [
+        read if isinstance(read.at, HypercubeCells) or read.at is EVERYWHERE else _send(read, cells) for read in reads
     ]
     there.sort(key=lambda one: one.at is EVERYWHERE)
     whole = Sum(keys, reduce(Join, there[1:], there[0]))
-    if isinstance(target, Cells):
-        if not (isinstance(whole.at, Cells) and whole.at.dimensions == target.dimensions):
+    if isinstance(target, HypercubeCells):
+        if not (isinstance(whole.at, HypercubeCells) and whole.at.dimensions == target.dimensions):
             raise PlacementError("its parts would be at other joiners")
         return whole
     if target is not None and target is not RANDOM:
@@ -83,7 +83,7 @@ def _send(read: Read, cells: Mapping[str, Location]) -> Move:
     return Move(cells[read.ref.name], read)
 
 
-def _join(target: Location | None, left: Expression, right: Expression) -> Expression:
+def _join(target: Location | None, left: LocatedExpression, right: LocatedExpression) -> LocatedExpression:
     """Join two expressions, moving one side if that suffices, the left one if there is a choice."""
     if join_location(left.at, right.at) is not None:
         return Join(left, right)
@@ -108,7 +108,7 @@ def _join(target: Location | None, left: Expression, right: Expression) -> Expre
     return Join(Move(EVERYWHERE, left), right)
 
 
-def _all_variables(expression: Expression) -> tuple[Column, ...]:
+def _all_variables(expression: LocatedExpression) -> tuple[Column, ...]:
     """List all variables; those of a read in the view's order, so that one move serves joins and storage."""
     return expression.ref.variables if isinstance(expression, Read) else _sort_variables(expression.variables)
 
@@ -117,5 +117,5 @@ def _sort_variables(variables: Iterable[Column]) -> tuple[Column, ...]:
     return tuple(sorted(variables, key=lambda v: v.id))
 
 
-def _move_to(location: Location, expression: Expression) -> Expression:
+def _move_to(location: Location, expression: LocatedExpression) -> LocatedExpression:
     return expression if expression.at == location else Move(location, expression)

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from squallpy.base.records import dataclass
-from squallpy.physical.joins.hypercube import Bits, Hypercube, Input, find_best_hypercube, place, sums_of
+from squallpy.physical.joins.hypercube import Bits, Hypercube, JoinInput, find_best_hypercube, place, sums_of
 from squallpy.physical.joins.mapping import Mask, Numbers, Tickets, top_bits
 
 MOST = 64  # keys of a dimension
@@ -64,7 +64,7 @@ def find_heavy_cells(
     heavy = sorted((key for key, of in loads.items() if sum(of) > limit), key=lambda key: (-sum(loads[key]), key))
     found = list[HeavyCell]()
     for key in heavy[:MOST]:
-        inputs: list[Input] = [(load, (number,)) for number, load in enumerate(loads[key])]
+        inputs: list[JoinInput] = [(load, (number,)) for number, load in enumerate(loads[key])]
         shares = find_best_hypercube(1 << len(bits), len(counted), inputs).bits
         ends = np.cumsum([0, *map(len, shares)]).tolist()
         own = (bits[start:end] for start, end in pairwise(ends))

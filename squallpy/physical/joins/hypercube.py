@@ -24,7 +24,7 @@ ROUNDING = 2 / (e * log(2))
 Bits = tuple[int, ...]
 """Bits of a joiner's number, the highest first."""
 
-Input = tuple[float, tuple[int, ...]]
+JoinInput = tuple[float, tuple[int, ...]]
 """A relation of the join: its tuples, and the dimensions along which it is cut."""
 
 
@@ -58,7 +58,7 @@ class Hypercube:
         """Count the joiners that receive a tuple of a relation on these dimensions."""
         return self.joiners // self.cuts(dimensions)
 
-    def load(self, inputs: Iterable[Input]) -> float:
+    def load(self, inputs: Iterable[JoinInput]) -> float:
         """Compute the tuples that a joiner receives of relations of these sizes."""
         return sum(size / self.cuts(dimensions) for size, dimensions in inputs)
 
@@ -108,7 +108,7 @@ def arrange(parts: Sequence[int]) -> Hypercube:
     return Hypercube(tuple(found))
 
 
-def find_best_hypercube(joiners: int, dimensions: int, inputs: Sequence[Input]) -> Hypercube:
+def find_best_hypercube(joiners: int, dimensions: int, inputs: Sequence[JoinInput]) -> Hypercube:
     """Find the parts with the least load: bit by bit where it helps most, then by moves of a bit while one helps.
 
     8 joiners, three relations of equal size on a dimension each  →  2 × 2 × 2

@@ -33,7 +33,7 @@ def square_grids(joiners: int) -> tuple[Grid, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Homes:
+class GroupHomes:
     """The sizes of the groups, from which the group that stores a tuple follows."""
 
     sizes: tuple[int, ...]

@@ -153,7 +153,7 @@ def _group_by(numbers: Numbers, others: Numbers) -> dict[int, Numbers]:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TransferProgress:
     """Progress of sending `total` tuples; the first `sent` are done."""
 
     total: int
@@ -163,7 +163,7 @@ class Progress:
     def is_done(self) -> bool:
         return self.sent >= self.total
 
-    def step(self, received: int, rate: float = 2.0, floor: int = 0) -> "Progress":
+    def step(self, received: int, rate: float = 2.0, floor: int = 0) -> "TransferProgress":
         """Send `rate` tuples for each new one (§4.3.2), but at least `floor`, also when idle.
 
         Progress(10, 4).step(received=2)  →  Progress(10, 8)

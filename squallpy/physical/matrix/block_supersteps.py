@@ -42,13 +42,13 @@ from squallpy.maintain.matrix.matrix_expressions import (
     names,
 )
 from squallpy.maintain.matrix.matrix_program import Statement
-from squallpy.physical.matrix.view_passes import Pass, match_read, schedule_passes
+from squallpy.physical.matrix.view_passes import ViewPass, match_read, schedule_passes
 
 Numbers = npt.NDArray[np.int64]
 
 
-class Form(StrEnum):
-    """The part of a matrix that a partition has."""
+class MatrixLayout(StrEnum):
+    """The layout of a matrix on partitions, by the part that each has."""
 
     WHOLE = "whole"
     ROWS = "rows"  # its own
@@ -56,7 +56,7 @@ class Form(StrEnum):
     SUMMAND = "share"  # of a sum of all partitions' shares
 
 
-Value = tuple[str, Form]
+Value = tuple[str, MatrixLayout]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class CyclicPartition:
 
 
 ALONE = CyclicPartition(0, 1)
-OWN = (Form.ROWS, Form.SUMMAND)  # what is sent
+OWN = (MatrixLayout.ROWS, MatrixLayout.SUMMAND)  # what is sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Define:
 
     statement: Statement
     is_view: bool
-    form: Form = Form.ROWS
+    form: MatrixLayout = MatrixLayout.ROWS
 
     def __str__(self) -> str:
         return f"{self.form} of {self.statement}"
@@ -109,10 +109,10 @@ class Fetch:
     """A view that was evaluated anew has arrived: its columns, or all of it."""
 
     view: str
-    form: Form
+    form: MatrixLayout
 
     def __str__(self) -> str:
-        return f"keep {'columns of ' if self.form is Form.COLUMNS else ''}{self.view}"
+        return f"keep {'columns of ' if self.form is MatrixLayout.COLUMNS else ''}{self.view}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class CompareDrift:
         return f"see {', '.join(f'{look.off} / {look.right}' for look in self.looks)}"
 
 
-Item = Statement | Pass | Define | Fetch | CompareDrift
+Item = Statement | ViewPass | Define | Fetch | CompareDrift
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Superstep:
 
 def sends_text(values: Iterable[Value]) -> str:
     """Show the values of an exchange."""
-    return ", ".join(f"columns of {name}" if form is Form.COLUMNS else name for name, form in values)
+    return ", ".join(f"columns of {name}" if form is MatrixLayout.COLUMNS else name for name, form in values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,17 +236,19 @@ def plan_blocks(incremental: IncrementalProgram) -> Blocks:
     work = {name: schedule_passes(trigger, incremental.matrices) for name, trigger in incremental.triggers.items()}
     seen = write_probe(incremental)
     looked = [*_by_depth(seen.steps, views), CompareDrift(seen.looks)] if incremental.program.ring is ARITHMETIC else []
-    visits = [item for items in (*work.values(), looked) for item in items if isinstance(item, Pass)]
+    visits = [item for items in (*work.values(), looked) for item in items if isinstance(item, ViewPass)]
     evaluated_columns |= {visit.view.name for visit in visits if _reads_columns(visit, layouts)}
     stored = {name: _forms(name, evaluated_columns) for name in views}
     lasting, triggers = set[Value]().union(*stored.values()), {}
     for name, items in work.items():
-        halves = {(half.name, Form.WHOLE) for half in (incremental.triggers[name].u, incremental.triggers[name].v)}
+        halves = {
+            (half.name, MatrixLayout.WHOLE) for half in (incremental.triggers[name].u, incremental.triggers[name].v)
+        }
         triggers[name] = _supersteps(items, layouts, lasting | halves, lasting)
     fetched = [item for definition in definitions for item in _with_arrival(definition, evaluated_columns)]
     given = set[Value]().union(*(stored[i.name.name] for i in incremental.program.inputs))
     evaluation = _supersteps(fetched, layouts, given, lasting)
-    vectors = {(vector.name, Form.WHOLE) for vector in seen.vectors}
+    vectors = {(vector.name, MatrixLayout.WHOLE) for vector in seen.vectors}
     look = _supersteps(looked, layouts, lasting | vectors, lasting)
     return Blocks(layouts, frozenset(evaluated_columns), triggers, evaluation, seen, look)
 
@@ -258,7 +260,7 @@ def _by_depth(steps: Sequence[Statement], views: set[str]) -> list[Item]:
         before = max((depth[name] for name in names(step.value) if name in depth), default=0)
         found = match_read(step, views)
         depth[step.name.name] = before + (found is not None)
-        items.append((before, found is not None, Pass(found[0], (found[1],), None) if found else step))
+        items.append((before, found is not None, ViewPass(found[0], (found[1],), None) if found else step))
     return [item for _, _, item in sorted(items, key=lambda entry: entry[:2])]
 
 
@@ -276,7 +278,7 @@ def _choose_layouts(incremental: IncrementalProgram) -> tuple[Layouts, list[Defi
         )
         definitions = _definitions(incremental, layouts)
         evaluated_columns = {
-            name for d in definitions for name, form in _values_needed(d, layouts) if form is Form.COLUMNS
+            name for d in definitions for name, form in _values_needed(d, layouts) if form is MatrixLayout.COLUMNS
         }
         if not tall & evaluated_columns:
             return layouts, definitions, evaluated_columns
@@ -288,7 +290,9 @@ def _definitions(incremental: IncrementalProgram, layouts: Layouts) -> list[Defi
     constants = [Statement(incremental.anf.source(name), value) for name, value in incremental.anf.constants.items()]
     return [
         Define(
-            statement, statement.name.name in kept, Form.SUMMAND if statement.name.name in layouts.summed else Form.ROWS
+            statement,
+            statement.name.name in kept,
+            MatrixLayout.SUMMAND if statement.name.name in layouts.summed else MatrixLayout.ROWS,
         )
         for statement in (*constants, *incremental.anf.definitions)
     ]
@@ -298,17 +302,17 @@ def _with_arrival(definition: Define, by_columns: set[str]) -> Iterator[Item]:
     """Yield a definition, and the arrival of its view where partitions need more than their rows."""
     yield definition
     name = definition.statement.name.name
-    if definition.is_view and definition.form is Form.SUMMAND:
-        yield Fetch(name, Form.WHOLE)
+    if definition.is_view and definition.form is MatrixLayout.SUMMAND:
+        yield Fetch(name, MatrixLayout.WHOLE)
     elif definition.is_view and name in by_columns:
-        yield Fetch(name, Form.COLUMNS)
+        yield Fetch(name, MatrixLayout.COLUMNS)
 
 
 def _forms(name: str, by_columns: set[str]) -> set[Value]:
-    return {(name, Form.ROWS), *([(name, Form.COLUMNS)] if name in by_columns else [])}
+    return {(name, MatrixLayout.ROWS), *([(name, MatrixLayout.COLUMNS)] if name in by_columns else [])}
 
 
-def _reads_columns(visit: Pass, layouts: Layouts) -> bool:
+def _reads_columns(visit: ViewPass, layouts: Layouts) -> bool:
     """True if a pass reads a view by columns."""
     view = visit.view.name
     turned = view not in layouts.symmetric and any(read.transposed for read in visit.reads)
@@ -332,12 +336,12 @@ def _supersteps(
             sends[-2] += missing
             incremental |= dict.fromkeys(missing, len(work) - 1)
         work[-1].append(item)
-        if isinstance(item, Pass) and item.update:
-            known.discard((item.view.name, Form.WHOLE))
-            incremental[item.view.name, Form.ROWS] = len(work) - 1
+        if isinstance(item, ViewPass) and item.update:
+            known.discard((item.view.name, MatrixLayout.WHOLE))
+            incremental[item.view.name, MatrixLayout.ROWS] = len(work) - 1
         incremental |= dict.fromkeys(_values_made(item, layouts), len(work) - 1)
         known |= {*missing, *_values_made(item, layouts)}
-    turned = frozenset(name for item in items if isinstance(item, Pass) for name in _turned(item))
+    turned = frozenset(name for item in items if isinstance(item, ViewPass) for name in _turned(item))
     return tuple(
         Superstep(
             tuple(some),
@@ -349,7 +353,7 @@ def _supersteps(
     )
 
 
-def _turned(visit: Pass) -> Iterator[str]:
+def _turned(visit: ViewPass) -> Iterator[str]:
     yield from (read.name.name for read in visit.reads if read.turned)
     if visit.update and visit.update.left:
         yield visit.update.left[1].name
@@ -374,19 +378,19 @@ def _values_needed(item: Item, layouts: Layouts) -> set[Value]:
     match item:
         case Statement(_, value):
             return _whole(value)
-        case Pass(_, reads, update):
+        case ViewPass(_, reads, update):
             halves = (update.u, update.v) if update else ()
             return set[Value]().union(*(_whole(matrix) for matrix in (*(read.factor for read in reads), *halves)))
-        case Define(Statement(_, value), _, Form.SUMMAND):
+        case Define(Statement(_, value), _, MatrixLayout.SUMMAND):
             (_, right), of = children(value), layouts.find_summed_rows(value)
             assert of
-            return {(of.name, Form.ROWS)} | values_needed_for_rows(right, layouts)
+            return {(of.name, MatrixLayout.ROWS)} | values_needed_for_rows(right, layouts)
         case Define(Statement(_, value)):
             return values_needed_for_rows(value, layouts)
         case Fetch(view, form):
             return {(view, form)}
         case CompareDrift(looks):
-            return {(name.name, Form.WHOLE) for look in looks for name in (look.off, look.right)}
+            return {(name.name, MatrixLayout.WHOLE) for look in looks for name in (look.off, look.right)}
     raise AssertionError(item)
 
 
@@ -394,12 +398,18 @@ def _values_made(item: Item, layouts: Layouts) -> set[Value]:
     """Collect the values that an item of work produces."""
     match item:
         case Statement(name, _):
-            return {(name.name, Form.WHOLE)}
-        case Pass(view, reads, update):
+            return {(name.name, MatrixLayout.WHOLE)}
+        case ViewPass(view, reads, update):
             by_shares = view.name in layouts.tall
-            found = {(r.name.name, Form.SUMMAND if by_shares and r.transposed else Form.ROWS) for r in reads}
+            found = {
+                (r.name.name, MatrixLayout.SUMMAND if by_shares and r.transposed else MatrixLayout.ROWS) for r in reads
+            }
             left = update.left if update else None
-            halves = zip(left, (Form.ROWS, Form.SUMMAND if by_shares else Form.ROWS), strict=True) if left else ()
+            halves = (
+                zip(left, (MatrixLayout.ROWS, MatrixLayout.SUMMAND if by_shares else MatrixLayout.ROWS), strict=True)
+                if left
+                else ()
+            )
             return found | {(half.name, form) for half, form in halves}
         case Define(Statement(name, _), _, form):
             return {(name.name, form)}
@@ -410,11 +420,11 @@ def values_needed_for_rows(value: Matrix, layouts: Layouts) -> set[Value]:
     """Collect the values that a partition needs for its rows of an expression."""
     match value:
         case Name(name) | Transpose(Name(name)) if name in layouts.summed:
-            return {(name, Form.WHOLE)}
+            return {(name, MatrixLayout.WHOLE)}
         case Name(name):
-            return {(name, Form.ROWS)}
+            return {(name, MatrixLayout.ROWS)}
         case Transpose(Name(name)):
-            return {(name, Form.ROWS if name in layouts.symmetric else Form.COLUMNS)}
+            return {(name, MatrixLayout.ROWS if name in layouts.symmetric else MatrixLayout.COLUMNS)}
         case Product((left, right)):
             return values_needed_for_rows(left, layouts) | _whole(right)
         case Sum(parts) | Stack(parts):
@@ -429,4 +439,4 @@ def values_needed_for_rows(value: Matrix, layouts: Layouts) -> set[Value]:
 
 
 def _whole(value: Matrix) -> set[Value]:
-    return {(name, Form.WHOLE) for name in names(value)}
+    return {(name, MatrixLayout.WHOLE) for name in names(value)}

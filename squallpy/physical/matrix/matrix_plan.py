@@ -13,7 +13,7 @@ from squallpy.catalog.relation import Relation
 
 if TYPE_CHECKING:  # a worker that runs no matrices needs no compiler of them
     from squallpy.maintain.matrix.compile_triggers import CompiledMatrices
-    from squallpy.maintain.matrix.matrix_program import Program
+    from squallpy.maintain.matrix.matrix_program import MatrixProgram
 
 Interval = tuple[int | None, int | None]  # from, to; both inclusive, None: no end
 Some = tuple[Interval, ...]  # the indices in any of these
@@ -43,7 +43,7 @@ class MatrixProgramPlan:
     """A compiled program, as far as the query needs it; a matrix that is read by itself is one, too."""
 
     name: str
-    program: "Program"
+    program: "MatrixProgram"
     compiled: "CompiledMatrices"
     readings: tuple[OutputReader, ...]
 

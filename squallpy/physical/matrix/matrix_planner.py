@@ -11,7 +11,7 @@ from squallpy.catalog.matrices import Matrix
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import MIRRORED, Call, Column, Expr, Literal, conjuncts, disjuncts
 from squallpy.maintain.matrix.compile_triggers import Options, compile_program
-from squallpy.maintain.matrix.matrix_program import Program
+from squallpy.maintain.matrix.matrix_program import MatrixProgram
 from squallpy.maintain.matrix.script_programs import program_of_matrix, prune_program
 from squallpy.physical.matrix.matrix_plan import ALL, Interval, MatrixPlan, MatrixProgramPlan, OutputReader, Some
 from squallpy.physical.plan import Feed
@@ -24,7 +24,7 @@ LARGE = 1 << 30  # bytes of views from which on they are in blocks
 def plan_matrices(
     feeds: Iterable[Feed],
     matrices: Mapping[str, Matrix],
-    programs: Mapping[str, Program],
+    programs: Mapping[str, MatrixProgram],
     options: Options | None = None,
     by_rows: bool = False,
     place: str = "auto",
@@ -78,7 +78,7 @@ def _compile_kept(
     name: str,
     readings: Sequence[OutputReader],
     matrices: Mapping[str, Matrix],
-    programs: Mapping[str, Program],
+    programs: Mapping[str, MatrixProgram],
     options: Options,
 ) -> MatrixProgramPlan:
     if name in programs:

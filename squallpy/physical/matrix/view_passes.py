@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from squallpy.base.records import dataclass
-from squallpy.maintain.matrix.materialise import Trigger, Update
+from squallpy.maintain.matrix.materialise import MatrixTrigger, MatrixUpdate
 from squallpy.maintain.matrix.matrix_expressions import Matrix, Name, Product, Transpose, names, transpose
 from squallpy.maintain.matrix.matrix_program import Statement
 from squallpy.maintain.matrix.view_visits import Visited
@@ -36,12 +36,12 @@ class TransposedRead:
 
 
 @dataclass(frozen=True)
-class Pass:
+class ViewPass:
     """One visit to a view."""
 
     view: Name
     reads: tuple[TransposedRead, ...]
-    update: Update | None
+    update: MatrixUpdate | None
 
     @cached_property
     def straight(self) -> tuple[TransposedRead, ...]:
@@ -58,10 +58,10 @@ class Pass:
         return f"pass {self.view}: {', '.join(parts)}"
 
 
-Work = Statement | Pass
+Work = Statement | ViewPass
 
 
-def schedule_passes(trigger: Trigger, views: Sequence[str]) -> tuple[Work, ...]:
+def schedule_passes(trigger: MatrixTrigger, views: Sequence[str]) -> tuple[Work, ...]:
     """Order the steps and updates of a trigger so that there are few passes over its views."""
     return tuple(_Scheduler(trigger, set(views)).run())
 
@@ -69,7 +69,7 @@ def schedule_passes(trigger: Trigger, views: Sequence[str]) -> tuple[Work, ...]:
 class _Scheduler:
     """Steps whose operands are there go first; then a view is visited, best one that need not be visited again."""
 
-    def __init__(self, trigger: Trigger, views: set[str]) -> None:
+    def __init__(self, trigger: MatrixTrigger, views: set[str]) -> None:
         self._views, self._visited, self._input = views, Visited(trigger, views), trigger.input.name
         self._done = views | {trigger.u.name, trigger.v.name}
         self._steps = [s for s in trigger.steps if match_read(s, views) is None]
@@ -92,7 +92,7 @@ class _Scheduler:
                 yield self._visit(min(self._reads, key=self._rank))
         while self._updates:
             update = self._updates.pop(next(filter(self._is_updatable, self._updates)))
-            yield Pass(update.view, (), update)
+            yield ViewPass(update.view, (), update)
 
     def _find_early(self) -> str | None:
         """Find a view to be updated at once, the input's first, for products with it are of its new value."""
@@ -137,7 +137,7 @@ class _Scheduler:
         for other, update in self._updates.items():
             yield from (update.u, update.v) if other != view else ()
 
-    def _visit(self, view: str) -> Pass:
+    def _visit(self, view: str) -> ViewPass:
         reads, update = self._reads.pop(view, []), self._updates.get(view)
         first = update and update.left and view == self._input
         ready = [(name, read) for name, read in reads if names(read.factor) <= self._done and not first]
@@ -150,7 +150,7 @@ class _Scheduler:
         if update:
             self._updates.pop(view)
             self._done |= {name.name for name in update.left or ()}
-        return Pass(update.view if update else ready[0][0], tuple(read for _, read in ready), update)
+        return ViewPass(update.view if update else ready[0][0], tuple(read for _, read in ready), update)
 
 
 def match_read(step: Statement, views: set[str]) -> tuple[Name, TransposedRead] | None:

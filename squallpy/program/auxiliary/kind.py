@@ -1,7 +1,7 @@
 """Base class of the kinds of auxiliary relations, as compilation and printing need them.
 
 A kind is one file here, one of the same name in `runtime/auxiliary/` with its maintainer, and a line in either registry
-(`relation.Kind`, `runtime/auxiliary/maintainer_registry.py`).
+(`relation.AnyAuxiliaryKind`, `runtime/auxiliary/maintainer_registry.py`).
 """
 
 from abc import ABC, abstractmethod

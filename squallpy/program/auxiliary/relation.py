@@ -19,7 +19,7 @@ from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.views import Ref, View
 
-Kind = (
+AnyAuxiliaryKind = (
     Fixpoint
     | ModelRows
     | Groups
@@ -48,7 +48,7 @@ class AuxiliaryRelation:
     relation: Relation
     view: View
     output: OutputSpec
-    kind: Kind
+    kind: AnyAuxiliaryKind
     source: Ref | None = None
 
     @property

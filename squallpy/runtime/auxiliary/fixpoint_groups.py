@@ -17,7 +17,14 @@ from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.fixpoint import Atom, Fixpoint, Rule
 from squallpy.runtime.auxiliary.fixpoint import FixpointMaintainer, endless
 from squallpy.runtime.auxiliary.fixpoint_leaves import FixpointLeaves, Own
-from squallpy.runtime.auxiliary.fixpoint_rules import RelationId, Rows, RuleEvaluators, Stored, delta_plans, slices_of
+from squallpy.runtime.auxiliary.fixpoint_rules import (
+    AtomRows,
+    RelationId,
+    RuleEvaluators,
+    Stored,
+    delta_plans,
+    slices_of,
+)
 from squallpy.runtime.auxiliary.fixpoint_tables import add_up
 from squallpy.runtime.auxiliary.maintainer import COUNT, TouchedGroups
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -127,7 +134,7 @@ class GroupedFixpointMaintainer(FixpointMaintainer):
             if not len(numbers):
                 return
             keys = np.ascontiguousarray(rows.nodes.keys[numbers])
-            new = Rows(keys, np.zeros(len(keys), np.int64), np.ones(len(keys), np.int64))
+            new = AtomRows(keys, np.zeros(len(keys), np.int64), np.ones(len(keys), np.int64))
             found = [(pairs, n) for _, pairs, _, n in self._layout.steps.derive(_NODES, new, stored, names)]
             rows.learn(numbers)
             numbers = rows.unknown_of(self._add_steps(rows, found)[:, 1])

@@ -23,7 +23,14 @@ from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.runtime.auxiliary.fixpoint import FixpointMaintainer, endless
 from squallpy.runtime.auxiliary.fixpoint_leaves import FixpointLeaves, Own
-from squallpy.runtime.auxiliary.fixpoint_rules import RelationId, Rows, RuleEvaluators, Stored, delta_plans, slices_of
+from squallpy.runtime.auxiliary.fixpoint_rules import (
+    AtomRows,
+    RelationId,
+    RuleEvaluators,
+    Stored,
+    delta_plans,
+    slices_of,
+)
 from squallpy.runtime.auxiliary.fixpoint_tables import TableState, add_up, split_by_iteration, table_state
 from squallpy.runtime.auxiliary.maintainer import TouchedGroups
 from squallpy.runtime.kernels.memory_regions import Words
@@ -74,9 +81,9 @@ class IteratedFixpointMaintainer(FixpointMaintainer):
         changes = self._iterate(store, stored, agenda)
         return self._report(store, changes)
 
-    def _iterate(self, store: Store, stored: dict[RelationId, Stored], agenda: Agenda) -> list[list[Rows]]:
+    def _iterate(self, store: Store, stored: dict[RelationId, Stored], agenda: Agenda) -> list[list[AtomRows]]:
         """Add the derivations of each iteration in order, until there are none; returned are the changed rows."""
-        changes: list[list[Rows]] = [[] for _ in self._layout.tables]
+        changes: list[list[AtomRows]] = [[] for _ in self._layout.tables]
         while agenda:
             iteration = min(agenda)
             if iteration > self._kind.most:
@@ -95,7 +102,7 @@ class IteratedFixpointMaintainer(FixpointMaintainer):
         return changes
 
     def _derive(
-        self, relation: RelationId, rows: Rows, stored: dict[RelationId, Stored], agenda: Agenda, store: Store
+        self, relation: RelationId, rows: AtomRows, stored: dict[RelationId, Stored], agenda: Agenda, store: Store
     ) -> None:
         """Derive by all rules what changed rows, which are stored, add to later iterations and take from them."""
         for rule, keys, iterations, times in self._rules.derive(relation, rows, stored, store.dictionary):
@@ -107,7 +114,7 @@ class IteratedFixpointMaintainer(FixpointMaintainer):
             for iteration, some, often in split_by_iteration(keys, iterations, times):
                 agenda[iteration].append((rule.table, some, often))
 
-    def _report(self, store: Store, changes: list[list[Rows]]) -> dict[str, Delta]:
+    def _report(self, store: Store, changes: list[list[AtomRows]]) -> dict[str, Delta]:
         """Make the deltas of the rows that went and came with the batch."""
         parts = list[tuple[Words, Words]]()
         start = int(self._is_tagged)

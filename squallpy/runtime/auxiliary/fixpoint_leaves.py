@@ -9,7 +9,7 @@ import numpy as np
 
 from squallpy.physical.plan import AuxiliaryPlan
 from squallpy.program.auxiliary.fixpoint import Fixpoint
-from squallpy.runtime.auxiliary.fixpoint_rules import DeltaPlan, RelationId, Rows, Stored, slices_of
+from squallpy.runtime.auxiliary.fixpoint_rules import AtomRows, DeltaPlan, RelationId, Stored, slices_of
 from squallpy.runtime.auxiliary.maintainer import COUNT, TouchedGroups
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
@@ -56,7 +56,7 @@ class FixpointLeaves:
 
     def changes(
         self, store: Store, touched: TouchedGroups, stored: dict[RelationId, Stored]
-    ) -> Iterator[tuple[RelationId, Rows]]:
+    ) -> Iterator[tuple[RelationId, AtomRows]]:
         """Bring one leaf after the other up to date, and yield what changed in it."""
         keys, before = touched
         now = store.pool(self._source).get(keys)[:, self._count]
@@ -66,4 +66,4 @@ class FixpointLeaves:
             if len(mine):
                 own, relation = np.ascontiguousarray(keys[mine][:, slots]), (False, at)
                 stored[relation].pool.upsert(own, np.ascontiguousarray(times[mine])[:, None])
-                yield relation, Rows(own, np.zeros(len(mine), np.int64), times[mine])
+                yield relation, AtomRows(own, np.zeros(len(mine), np.int64), times[mine])

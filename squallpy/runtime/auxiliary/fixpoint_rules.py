@@ -19,7 +19,7 @@ from squallpy.logical.expressions import Call, Column, Expr, columns
 from squallpy.program.auxiliary.fixpoint import Atom, Rule
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
-from squallpy.runtime.evaluate.vectors import Frame, Vec, full
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, full
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.fixpoint_steps import combine_rows
 from squallpy.runtime.kernels.memory_regions import Words
@@ -29,7 +29,7 @@ from squallpy.runtime.messages.deltas import decode, encode
 RelationId = tuple[bool, int]  # True for recursive tables, and the number of the table or leaf
 
 
-class Rows(NamedTuple):
+class AtomRows(NamedTuple):
     """Rows of an atom: their columns, the iterations in which they came, and how often they are there.
 
     `ranks` are 0 for leaves.
@@ -208,7 +208,7 @@ class RuleEvaluator:
         return relation_of(self.rule.atoms[self._plan.start])
 
     def __call__(
-        self, given: Rows, stored: Mapping[RelationId, Stored], changed: Stored | None, names: Dictionary
+        self, given: AtomRows, stored: Mapping[RelationId, Stored], changed: Stored | None, names: Dictionary
     ) -> list[tuple[Words, Words, Words]]:
         """Derive rows: their keys, the iterations in which they are derived, and how often.
 
@@ -231,7 +231,7 @@ class RuleEvaluator:
         return out
 
     def _evaluate(
-        self, given: Rows, stored: Mapping[RelationId, Stored], changed: Sequence[Stored | None], names: Dictionary
+        self, given: AtomRows, stored: Mapping[RelationId, Stored], changed: Sequence[Stored | None], names: Dictionary
     ) -> tuple[Words, Words, Words] | None:
         plan, joined = self._plan, Joined(self._start, *map(np.ascontiguousarray, given))
         joined = self._restrict(plan.conjuncts, joined, names)
@@ -296,7 +296,7 @@ class RuleEvaluator:
 
         if isinstance(expr, Column):
             return load(expr.id)
-        return self._compiled[id(expr)](Frame(len(joined.ranks), {}, load))
+        return self._compiled[id(expr)](VectorFrame(len(joined.ranks), {}, load))
 
 
 class RuleEvaluators:
@@ -313,7 +313,7 @@ class RuleEvaluators:
             self._of_relation[evaluator.relation].append(evaluator)
 
     def derive(
-        self, relation: RelationId, rows: Rows, stored: Mapping[RelationId, Stored], names: Dictionary
+        self, relation: RelationId, rows: AtomRows, stored: Mapping[RelationId, Stored], names: Dictionary
     ) -> Iterator[tuple[Rule, Words, Words, Words]]:
         """Derive what changed rows, which are stored, add, and what they take.
 
@@ -327,7 +327,7 @@ class RuleEvaluators:
                 yield evaluator.rule, keys, iterations, times
 
 
-def _pool_of_changes(plans: Sequence[DeltaPlan], relation: RelationId, rows: Rows) -> Stored:
+def _pool_of_changes(plans: Sequence[DeltaPlan], relation: RelationId, rows: AtomRows) -> Stored:
     """Make a pool of changed rows, for rules that read their table more than once."""
     width, is_recursive = rows.keys.shape[1], relation[0]
     slices = slices_of(plans, relation, None if is_recursive else width)

@@ -21,7 +21,7 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
 from squallpy.logical.recursion import Growth, RecursiveTable
-from squallpy.runtime.auxiliary.fixpoint_rules import Rows, Stored
+from squallpy.runtime.auxiliary.fixpoint_rules import AtomRows, Stored
 from squallpy.runtime.auxiliary.maintainer import COUNT
 from squallpy.runtime.kernels.fixpoint_steps import COME, GONE, LATER, LOST, SOONER, add_up_rows, settle_rows
 from squallpy.runtime.kernels.memory_regions import Words
@@ -40,7 +40,7 @@ Scheduled = list[tuple[int, Words]]  # iterations, and the keys to look at again
 class Change:
     """The rows of an iteration that went and came, and the iterations in which some have to be looked at again."""
 
-    rows: Rows
+    rows: AtomRows
     again: Scheduled
 
 
@@ -75,7 +75,7 @@ class TableState(ABC):
             times: How often each is derived; 0 for those to look at again.
         """
 
-    def net(self, store: Store, changes: list[Rows]) -> tuple[Words, Words]:
+    def net(self, store: Store, changes: list[AtomRows]) -> tuple[Words, Words]:
         """Return the rows that went and came with a batch, and how often, from the changes of its iterations."""
         return add_up([(rows.keys, rows.times) for rows in changes])
 
@@ -120,7 +120,7 @@ class UnionTable(TableState):
         self._add_later(later, keys[odd], iteration, totals[odd])
         went, came = np.concatenate([gone, sooner]), np.concatenate([come, sooner])
         return Change(
-            Rows(
+            AtomRows(
                 np.concatenate([keys[went], keys[came]]),
                 np.concatenate([ranks[went], np.full(len(came), iteration)]),
                 np.repeat([-1, 1], [len(went), len(came)]),
@@ -159,7 +159,7 @@ class UnionAllTable(TableState):
     def apply(self, store: Store, iteration: int, keys: Words, times: Words) -> Change:
         ranks = np.full(len(keys), iteration)
         store.pool(self._names[0]).upsert(_with_iteration(keys, ranks), np.ascontiguousarray(times)[:, None])
-        return Change(Rows(keys, ranks, times), [])
+        return Change(AtomRows(keys, ranks, times), [])
 
 
 class ExtremeTable(TableState):
@@ -211,11 +211,11 @@ class ExtremeTable(TableState):
         later = np.concatenate([known[:, self.width], every[:, self.width]])
         again = schedule(groups, np.concatenate([of, of_derived]), later, iteration)
         return Change(
-            Rows(changes[:, : self.width], changes[:, self.width], signs),
+            AtomRows(changes[:, : self.width], changes[:, self.width], signs),
             [(at, self._with_values(some)) for at, some in again],
         )
 
-    def net(self, store: Store, changes: list[Rows]) -> tuple[Words, Words]:
+    def net(self, store: Store, changes: list[AtomRows]) -> tuple[Words, Words]:
         keys = np.concatenate([rows.keys for rows in changes])
         groups = np.unique(keys[:, self._group], axis=0) if self._group else np.empty((1, 0), np.int64)
         of, known = self._find(store.pool(self._names[0]), groups)

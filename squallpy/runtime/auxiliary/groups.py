@@ -10,7 +10,7 @@ import numpy as np
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.runtime.auxiliary.extremes import ExtremeRows
 from squallpy.runtime.auxiliary.maintainer import Maintainer, Mask, RowDeltas, TouchedGroups, TouchTracker, has_begun
-from squallpy.runtime.evaluate.vectors import Frame, Vec, take
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, take
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
@@ -58,7 +58,7 @@ class _SumRows:
             return self._number_rows(times, frame, store.dictionary)
         return self._rows(times, lambda name: self._printer.item(name, frame), store.dictionary)
 
-    def _number_rows(self, times: Words, frame: Frame, names: Dictionary) -> dict[str, Delta]:
+    def _number_rows(self, times: Words, frame: VectorFrame, names: Dictionary) -> dict[str, Delta]:
         """Repeat the row of each group as often as it is there, with numbers."""
         title = next(title for title, expr in self._output.items if expr == self._output.number)
         counts = np.abs(times)

@@ -8,7 +8,7 @@ from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
-from squallpy.program.auxiliary.relation import Kind
+from squallpy.program.auxiliary.relation import AnyAuxiliaryKind
 from squallpy.program.auxiliary.session_rows import SessionRows
 from squallpy.program.auxiliary.skyline import Skyline
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
@@ -29,7 +29,7 @@ from squallpy.runtime.auxiliary.window_rows import WindowMaintainer
 from squallpy.runtime.state.state_store import PoolLayout
 
 
-def maintainer_of(kind: Kind) -> type[Maintainer]:
+def maintainer_of(kind: AnyAuxiliaryKind) -> type[Maintainer]:
     """Return the class that maintains the rows of a kind."""
     match kind:
         case Groups():

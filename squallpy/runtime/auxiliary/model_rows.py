@@ -13,7 +13,7 @@ from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.runtime.auxiliary.maintainer import Maintainer, RowDeltas, TouchedGroups, has_begun
-from squallpy.runtime.auxiliary.model_solvers import Rows, solver_of
+from squallpy.runtime.auxiliary.model_solvers import ModelTable, solver_of
 from squallpy.runtime.evaluate.vectors import Vec
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
@@ -65,7 +65,7 @@ class ModelMaintainer(Maintainer):
         groups = np.unique(keys[:, :width], axis=0) if width else np.empty((1, 0), np.int64)
         old, new = self._versions(store.pool(self._source.name), keys, before)
         olds, news = self._solver.change(store, groups, old, new, not width, is_first)
-        rows, self.singular = Rows.joined([olds, news]), news.singular
+        rows, self.singular = ModelTable.joined([olds, news]), news.singular
         times = np.repeat([-1, 1], [len(olds.groups), len(news.groups)])
 
         def field(title: str) -> Vec:

@@ -31,7 +31,7 @@ ONE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ModelTable:
     """The rows of a model for some groups, (rows,) each: the group, names of columns as numbers, and the value.
 
     `singular` counts the groups that have none because features are constant or collinear.
@@ -43,12 +43,12 @@ class Rows:
     singular: int = 0
 
     @staticmethod
-    def joined(parts: Iterable["Rows"]) -> "Rows":
+    def joined(parts: Iterable["ModelTable"]) -> "ModelTable":
         """Concatenate rows; of nothing there have to be some."""
         every = list(parts)
         names = tuple(np.concatenate(each) for each in zip(*(rows.names for rows in every), strict=True))
         values = np.concatenate([rows.values for rows in every])
-        return Rows(np.concatenate([rows.groups for rows in every]), names, values)
+        return ModelTable(np.concatenate([rows.groups for rows in every]), names, values)
 
 
 class Solver(ABC):
@@ -56,7 +56,7 @@ class Solver(ABC):
 
     def change(
         self, store: Store, groups: Words, old: Records, new: Records, is_single: bool, is_first: bool
-    ) -> tuple[Rows, Rows]:
+    ) -> tuple[ModelTable, ModelTable]:
         """Compute the rows of groups, keys in order, (n, width), before a batch and after it.
 
         Args:
@@ -67,7 +67,7 @@ class Solver(ABC):
         return self.rows(groups, *old, is_single and not is_first), self.rows(groups, *new, is_single)
 
     @abstractmethod
-    def rows(self, groups: Words, keys: Words, words: Words, is_single: bool) -> Rows:
+    def rows(self, groups: Words, keys: Words, words: Words, is_single: bool) -> ModelTable:
         """Compute the rows of groups from records."""
 
 
@@ -81,13 +81,13 @@ class _Cells(Solver):
         self._a = np.concatenate([[ONE], np.arange(m), np.repeat(np.arange(m), np.arange(1, m + 1))])
         self._b = np.concatenate([np.full(1 + m, ONE), *(np.arange(i + 1) for i in range(m))])
 
-    def rows(self, groups: Words, keys: Words, words: Words, is_single: bool) -> Rows:
+    def rows(self, groups: Words, keys: Words, words: Words, is_single: bool) -> ModelTable:
         place, present = _places(groups, keys), np.flatnonzero(words[:, 0])
         values = self._values(words)
         if is_single and not len(present):
-            return Rows(np.zeros(1, np.int64), (np.array([ONE]), np.array([ONE])), np.zeros(1))
+            return ModelTable(np.zeros(1, np.int64), (np.array([ONE]), np.array([ONE])), np.zeros(1))
         names = (self._a, self._b) if len(present) == 1 else tuple(np.tile(x, len(present)) for x in (self._a, self._b))
-        return Rows(np.repeat(place[present], len(self._a)), names, values[present].ravel())
+        return ModelTable(np.repeat(place[present], len(self._a)), names, values[present].ravel())
 
     def _values(self, words: Words) -> Reals:
         """Compute the cells of each record."""
@@ -118,7 +118,7 @@ class _Coefficients(Solver):
         self._model = LinearRegression(model.label, features, model.intercept, model.ridge or 0.0)
         self._features = np.array([*([ONE] if model.intercept else []), *features], np.int64)
 
-    def rows(self, groups: Words, keys: Words, words: Words, is_single: bool) -> Rows:
+    def rows(self, groups: Words, keys: Words, words: Words, is_single: bool) -> ModelTable:
         matrices = self._matrices(words)
         solved = [least_squares(matrix, self._model) for matrix in matrices]
         return self._listed(_places(groups, keys), solved, matrices)
@@ -128,12 +128,14 @@ class _Coefficients(Solver):
         given = zip(count, sums.swapaxes(0, 1), products.swapaxes(0, 1), strict=True)
         return [CofactorMatrix.from_triangle(int(n), *both) for n, *both in given]
 
-    def _listed(self, place: Words, solved: Sequence[Reals | None], matrices: Sequence[CofactorMatrix] = ()) -> Rows:
+    def _listed(
+        self, place: Words, solved: Sequence[Reals | None], matrices: Sequence[CofactorMatrix] = ()
+    ) -> ModelTable:
         """List coefficients as rows of the groups at `place`, and count those of `matrices` that have none."""
         there = [(at, w) for at, w in zip(place, solved, strict=True) if w is not None]
-        found = (Rows(np.full(len(w), at), (self._features,), w) for at, w in there)
+        found = (ModelTable(np.full(len(w), at), (self._features,), w) for at, w in there)
         singular = sum(w is None and matrix.count > 0 for w, matrix in zip(solved, matrices, strict=False))
-        return replace(Rows.joined([_nothing(1), *found]), singular=singular)
+        return replace(ModelTable.joined([_nothing(1), *found]), singular=singular)
 
 
 class _Descent(_Coefficients):
@@ -148,7 +150,7 @@ class _Descent(_Coefficients):
 
     def change(
         self, store: Store, groups: Words, old: Records, new: Records, is_single: bool, is_first: bool
-    ) -> tuple[Rows, Rows]:
+    ) -> tuple[ModelTable, ModelTable]:
         (keys, words), kept = new, store.pool(self._kept)
         place, matrices, before = _places(groups, keys), self._matrices(words), kept.get(keys)
         starts = [row[1:].view(np.float64) if row[0] else None for row in before]
@@ -169,7 +171,7 @@ class _Information(Solver):
         self._columns, self._is_tree = m, isinstance(kind.model, ChowLiu)
         self._a, self._b = np.triu_indices(m, 1)
 
-    def rows(self, groups: Words, keys: Words, words: Words, is_single: bool) -> Rows:
+    def rows(self, groups: Words, keys: Words, words: Words, is_single: bool) -> ModelTable:
         width, pairs = groups.shape[1], len(self._a)
         place, counts = _places(groups, keys[:, :width]), words[:, 0]
         kept = (place >= 0) & (counts > 0)
@@ -181,8 +183,8 @@ class _Information(Solver):
             a, b, found = self._a, self._b, values[group]
             if self._is_tree:
                 a, b, found = chow_liu(found, self._columns)
-            parts.append(Rows(np.full(len(found), group), (a, b), found))
-        return Rows.joined(parts)
+            parts.append(ModelTable(np.full(len(found), group), (a, b), found))
+        return ModelTable.joined(parts)
 
 
 def solver_of(kind: ModelRows, ring: Cofactor | None, kept: PoolName) -> Solver:
@@ -210,6 +212,6 @@ def _places(groups: Words, keys: Words) -> Words:
     return place[inverse[len(groups) :]]
 
 
-def _nothing(names: int) -> Rows:
+def _nothing(names: int) -> ModelTable:
     empty = np.empty(0, np.int64)
-    return Rows(empty, (empty,) * names, np.empty(0))
+    return ModelTable(empty, (empty,) * names, np.empty(0))

@@ -22,7 +22,7 @@ from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
 from squallpy.runtime.auxiliary.maintainer import COUNT, Maintainer, RowDeltas, TouchedGroups
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
-from squallpy.runtime.evaluate.vectors import Frame, Vec, full, take
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, full, take
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_products import negated
@@ -175,11 +175,11 @@ class IntervalMaintainer(Maintainer):
             out.append((column, full(printer.item(title, frame), column.type, 1)))
         return out
 
-    def _frame(self, words: Words, context: Context, names: Dictionary) -> Frame:
+    def _frame(self, words: Words, context: Context, names: Dictionary) -> VectorFrame:
         rows = len(words)
         frame = self._printer.frame(np.empty((rows, 0), np.int64), words, names)
         columns = {column.id: take(vec, np.zeros(rows, np.int64)) for column, vec in context}
-        return Frame(rows, columns, frame.__getitem__)
+        return VectorFrame(rows, columns, frame.__getitem__)
 
 
 def _same_sign(low: Any, high: Any) -> Any:

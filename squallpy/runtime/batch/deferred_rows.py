@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping, Sequence
 from squallpy.functions.factorised import Statistics
 from squallpy.physical.plan import AuxiliaryPlan
 from squallpy.program.auxiliary.model_rows import ModelRows
-from squallpy.runtime.batch.pieces import Call
+from squallpy.runtime.batch.pieces import BatchCall
 from squallpy.runtime.compiled.functions import CompiledDerivation, CompiledRun
 from squallpy.runtime.kernels.batch_driver import SKIPPED
 
 
 def count_deferred(
-    calls: Sequence[Call],
+    calls: Sequence[BatchCall],
     auxiliary: Mapping[str, AuxiliaryPlan],
     copies: Mapping[str, str],
     results: Collection[str],

@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable, Mapping
 
 from squallpy.base.rings import Ring
 from squallpy.physical.plan import Lookup, Plan, Update
-from squallpy.runtime.batch.pieces import Call
+from squallpy.runtime.batch.pieces import BatchCall
 from squallpy.runtime.compiled.functions import CompiledDerivation, CompiledRun
 from squallpy.runtime.kernels.pool import Pool
 
 
 def deltas_by_row(
-    plan: Plan, calls: Collection[Call], sums: Mapping[str, Pool], others: Iterable[str]
+    plan: Plan, calls: Collection[BatchCall], sums: Mapping[str, Pool], others: Iterable[str]
 ) -> frozenset[str]:
     """Find the deltas whose rows may be in any number of pieces: of integers, and read by compiled statements alone.
 

@@ -23,17 +23,17 @@ from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
 from squallpy.runtime.batch.deferred_rows import count_deferred
 from squallpy.runtime.batch.deltas_by_row import deltas_by_row
 from squallpy.runtime.batch.micro_batch import AggregatedPart, Stats, add_stats
-from squallpy.runtime.batch.pieces import Call, find_pieces
+from squallpy.runtime.batch.pieces import BatchCall, find_pieces
 from squallpy.runtime.batch.result_changes import find_copies
 from squallpy.runtime.compiled.functions import (
     CompiledDerivation,
     CompiledGroup,
     CompiledPlan,
     CompiledRun,
+    FunctionTable,
     Growable,
-    Steps,
 )
-from squallpy.runtime.evaluate.kernel_runner import Batch
+from squallpy.runtime.evaluate.kernel_runner import ExportedBatch
 from squallpy.runtime.formats.counted_table import concat_tables, one_batch
 from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.ingest.feed import LedgerEntries
@@ -54,7 +54,7 @@ from squallpy.runtime.sources.source import RowRange, RowSource
 from squallpy.runtime.state.state_store import Store
 from squallpy.runtime.time.unmatched_deletes import book_entries
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
-from squallpy.runtime.triggers.statement_execution import Statement, statements_of_checked
+from squallpy.runtime.triggers.statement_execution import RunnableStatement, statements_of_checked
 
 Changed = list[Delta | NotedRows]
 _REPORTS = 256  # kept of batches that read the same numbers of rows
@@ -69,9 +69,9 @@ class _Feed:
     groups: list[CompiledGroup]
     place: int
     ledger: LedgerEntries | None
-    batch: Batch | None = None
+    batch: ExportedBatch | None = None
 
-    def use(self, batch: Batch) -> bool:
+    def use(self, batch: ExportedBatch) -> bool:
         """Take the rows of a batch; False if a group cannot read them."""
         self.batch = batch if all(group.fits(batch.schema) for group in self.groups) else None
         return self.batch is not None
@@ -164,7 +164,7 @@ class DirectBatch:
         self._reports = dict[tuple[int, ...], BatchReport]()  # by the rows of each relation
         self._interpreted: Stats = {}  # lookups of the batch's interpreted statements, regressions without an answer
 
-    def _list_calls(self, plan: Plan, stage: Stage) -> Iterator[Call]:
+    def _list_calls(self, plan: Plan, stage: Stage) -> Iterator[BatchCall]:
         """List what a batch does behind its deltas, in this order."""
         payloads = {p.name: p.payload for p in (*plan.pools, *plan.deltas, *plan.results)}
         noted = {name: aux for name, (_, aux) in self._auxiliary.items() if aux.source.name in self._touched}
@@ -180,11 +180,11 @@ class DirectBatch:
                     yield run
             elif isinstance(step, Update):
                 if number >= behind:
-                    yield Statement(step, payloads, rows)
+                    yield RunnableStatement(step, payloads, rows)
             else:
                 yield from self._list_derivations(step)
 
-    def _list_derivations(self, step: Derive) -> Iterator[Call]:
+    def _list_derivations(self, step: Derive) -> Iterator[BatchCall]:
         """List the functions that compute the deltas of a relation, or the step, if not each has one."""
         found, store = [each for each in self._derivations if each.code.relation == step.relation], self._store
         if len(found) < len(self._auxiliary[step.relation][0].deltas):
@@ -203,7 +203,7 @@ class DirectBatch:
 
     def _lay_out(self) -> None:
         """Write the words for the driver."""
-        self._steps, self._rooms = Steps(), list[_Room]()
+        self._steps, self._rooms = FunctionTable(), list[_Room]()
         pieces = find_pieces(self._all_groups, self._calls, self._sums, self._copies.values())
         in_order = sorted(self._sums, key=lambda name: name not in pieces.sums)
         cleared = [self._sums[name] for name in in_order]
@@ -218,7 +218,7 @@ class DirectBatch:
                 groups += entry + [0] * (at.GROUP - len(entry))
         for call in self._calls:
             read = call.code.deltas if isinstance(call, CompiledRun) else ()
-            if isinstance(call, Statement | Derive):
+            if isinstance(call, RunnableStatement | Derive):
                 calls += [0, 0, len(deltas), 0]
                 continue
             calls += [call.entry, call.address, len(deltas), len(read)]
@@ -251,7 +251,7 @@ class DirectBatch:
     def work(self) -> int:
         """Rows that interpreted statements have made so far (`Statement.work`)."""
         checked = [statement for statements in self._checked.values() for statement in statements]
-        return sum(each.work for each in (*self._calls, *checked) if isinstance(each, Statement))
+        return sum(each.work for each in (*self._calls, *checked) if isinstance(each, RunnableStatement))
 
     @staticmethod
     def of(plan: Plan, compiled: CompiledPlan | None, store: Store, ways: Sequence[int]) -> "DirectBatch | None":
@@ -283,7 +283,7 @@ class DirectBatch:
                     part.stats["tuples"] += count
                 else:
                     tables = [each.read(feed.columns) for each in some]
-                    batch = Batch(one_batch(concat_tables(tables)))
+                    batch = ExportedBatch(one_batch(concat_tables(tables)))
                     begin, count = 0, batch.rows
                     for table in tables:
                         sums.add(feed.name, table)
@@ -307,7 +307,7 @@ class DirectBatch:
         for feed in self._feeds:
             source = input.sources[feed.name]
             rows = source.resident(feed.columns) if isinstance(source, RowSource) else None
-            if rows is None or not feed.use(Batch(rows)):
+            if rows is None or not feed.use(ExportedBatch(rows)):
                 return None
             assert feed.batch
             self._words[feed.place] = feed.batch.address
@@ -414,7 +414,7 @@ class DirectBatch:
     def _serve(self, number: int) -> None:
         """Interpret a step that is not compiled, or has no answer, and let the driver go on behind it."""
         match self._calls[number]:
-            case Statement() as statement:
+            case RunnableStatement() as statement:
                 self._interpret(statement)
             case CompiledRun() as run:
                 for statement in self._checked[run]:
@@ -434,7 +434,7 @@ class DirectBatch:
         call = self._calls[number] if number < len(self._calls) else None
         return isinstance(call, CompiledDerivation) and call.code.relation == relation
 
-    def _interpret(self, statement: Statement) -> None:
+    def _interpret(self, statement: RunnableStatement) -> None:
         keys, words = self._containers[statement.delta].rows()
         if not len(keys):
             return
@@ -471,14 +471,14 @@ class DirectBatch:
                 steps.check(at.NO_MEMORY)
         raise MemoryError
 
-    def _find_resident(self, feed: _Feed, slices: Sequence[Slice]) -> Batch | None:
+    def _find_resident(self, feed: _Feed, slices: Sequence[Slice]) -> ExportedBatch | None:
         """Find the rows of a slice that are in memory, all in one piece."""
         if len(slices) > 1 or not isinstance(rows := slices[0], RowRange):
             return None
         found: pa.RecordBatch | None = rows.source.resident(feed.columns)
         if found is None or (feed.batch and feed.batch.table is found):
             return feed.batch if found is not None else None
-        return Batch(found)
+        return ExportedBatch(found)
 
     def _check(self) -> int:
         """Count the rows that break a PRIMARY KEY."""

@@ -247,7 +247,7 @@ class ExchangeMessages:
         return pack_deltas(columned, self._names, head)
 
 
-class Node:
+class PartitionStages:
     """A partition: each stage of the plan as a function from messages to a message."""
 
     def __init__(

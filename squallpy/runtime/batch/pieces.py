@@ -12,9 +12,9 @@ from collections.abc import Collection, Sequence
 from squallpy.base.records import dataclass
 from squallpy.physical.plan import Derive
 from squallpy.runtime.compiled.functions import CompiledDerivation, CompiledGroup, CompiledRun
-from squallpy.runtime.triggers.statement_execution import Statement
+from squallpy.runtime.triggers.statement_execution import RunnableStatement
 
-Call = CompiledRun | CompiledDerivation | Statement | Derive
+BatchCall = CompiledRun | CompiledDerivation | RunnableStatement | Derive
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Pieces:
 
 
 def find_pieces(
-    groups: Sequence[CompiledGroup], calls: Sequence[Call], sums: Collection[str], read: Collection[str] = ()
+    groups: Sequence[CompiledGroup], calls: Sequence[BatchCall], sums: Collection[str], read: Collection[str] = ()
 ) -> Pieces:
     """Find what may be done for one piece of a batch after the other.
 
@@ -50,8 +50,8 @@ def find_pieces(
     return Pieces(len(first), own)
 
 
-def _may_read(call: Call, deltas: Collection[str]) -> bool:
+def _may_read(call: BatchCall, deltas: Collection[str]) -> bool:
     """True if a call perhaps reads one of these deltas."""
     if isinstance(call, CompiledRun):
         return not {*call.code.deltas, *call.code.pools}.isdisjoint(deltas)
-    return isinstance(call, Statement)
+    return isinstance(call, RunnableStatement)

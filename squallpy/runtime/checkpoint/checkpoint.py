@@ -65,14 +65,14 @@ class CannotMove(Exception):
     """A reason why state cannot be moved to another plan, or input not be replayed."""
 
 
-Move = Callable[[CheckpointIdentity, StateLocation, StateLocation, Committed], Any]
+MoveState = Callable[[CheckpointIdentity, StateLocation, StateLocation, Committed], Any]
 """Moves state from the plan of an identity and a location to another location; returns the driver's state there.
 
 Raises CannotMove.
 """
 
 
-Repeat = Callable[[StateLocation, Committed], int]
+RepeatBatch = Callable[[StateLocation, Committed], int]
 """Counts the batches in which streams without end repeat what a generation has committed. Raises CannotMove."""
 
 
@@ -120,8 +120,8 @@ def open_checkpoint(
     local_dir: str,
     snapshot_bytes: int,
     inputs: Inputs | None = None,
-    repeat: Repeat | None = None,
-    move: Move | None = None,
+    repeat: RepeatBatch | None = None,
+    move: MoveState | None = None,
 ) -> StateLocation:
     """Open the state of a query in the checkpoint at a path or URI.
 
@@ -280,7 +280,7 @@ def _move(
     wanted: _Record,
     done: Committed,
     locate: Callable[[_Record], StateLocation],
-    move: Move | None,
+    move: MoveState | None,
 ) -> _Record:
     """Start a generation that goes on where one has come to, with its state moved. Raises CannotMove."""
     if move is None or found.program != wanted.program:
@@ -305,7 +305,7 @@ def _repeat(
     done: Committed,
     locate: Callable[[_Record], StateLocation],
     folder: str,
-    repeat: Repeat,
+    repeat: RepeatBatch,
     reason: CannotMove,
 ) -> _Record:
     """Start a generation, or go on with one, that repeats streams without end, and is in force when that is done."""

@@ -24,7 +24,7 @@ from squallpy.runtime.checkpoint.checksummed_record import damaged_error
 from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.checkpoint.durable_table import read_again, read_table, write_table
 from squallpy.runtime.formats.counted_table import concat_tables
-from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Source
+from squallpy.runtime.sources.protocol import Backlog, BatchLimit, Offset, Source
 from squallpy.runtime.sources.source import RowSource
 
 _END = b"squallpy.end"
@@ -88,7 +88,7 @@ class SpooledSource(RowSource):
     def check(self, columns: Sequence[str]) -> None:
         self.source.check(columns)
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         self._read_to = start["row"]
         if self._stop <= start["row"]:
             self._take(limit)
@@ -101,7 +101,7 @@ class SpooledSource(RowSource):
         return self._stop - self._read_to
 
     def take(self) -> None:
-        self._take(Limit())
+        self._take(BatchLimit())
 
     def committed(self, start: Offset, end: Offset) -> float | None:
         with self._locked:
@@ -151,7 +151,7 @@ class SpooledSource(RowSource):
                 open_durable(self._folder).delete(f"{self._key}{first}")
         self._firsts, self._held = [], {}
 
-    def _take(self, limit: Limit) -> None:
+    def _take(self, limit: BatchLimit) -> None:
         """Take what the source has, and write it down before the source may forget it."""
         with self._locked:
             if self._at is None:

@@ -42,7 +42,7 @@ _SNAPSHOTS = 2  # snapshots, with the log since the older one
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StepRange:
     """The steps of a batch: the number of the first, and their count."""
 
     first: int
@@ -96,7 +96,7 @@ class StatePartition:
         with reporting_no_room(durable):
             local.mkdir(parents=True, exist_ok=True)
 
-    def apply(self, batch: int, messages: Sequence[bytes], stage: int = 0, steps: Steps | None = None) -> bytes:
+    def apply(self, batch: int, messages: Sequence[bytes], stage: int = 0, steps: StepRange | None = None) -> bytes:
         """Apply a stage of a batch exactly once, and return the output of that application.
 
         `steps` are the batch's, if batches differ in their stages. Raises SQ6001 if the durable folder has another
@@ -105,9 +105,9 @@ class StatePartition:
         self.rebuilt = self._written = None
         self._seconds = 0.0
         with self._locked(), reporting_no_room(self._folder):
-            return self._apply(batch, messages, stage, steps or Steps(batch * len(self._runs), len(self._runs)))
+            return self._apply(batch, messages, stage, steps or StepRange(batch * len(self._runs), len(self._runs)))
 
-    def _apply(self, batch: int, messages: Sequence[bytes], stage: int, steps: Steps) -> bytes:
+    def _apply(self, batch: int, messages: Sequence[bytes], stage: int, steps: StepRange) -> bytes:
         step = steps.first + stage
         identity = self._identity()
         head = Head.read(self._head)

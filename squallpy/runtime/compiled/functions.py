@@ -25,7 +25,7 @@ from squallpy.codegen.program import PlanCode, RunCode, print_plan
 from squallpy.codegen.statement_code import ProductCode
 from squallpy.physical.plan import Plan
 from squallpy.runtime.compiled.code_cache import load_cached, load_code
-from squallpy.runtime.evaluate.kernel_runner import Batch
+from squallpy.runtime.evaluate.kernel_runner import ExportedBatch
 from squallpy.runtime.kernels.block_steps import BLOCK_STEPS, Product
 from squallpy.runtime.kernels.cofactor_blocks import BLOCK, LIFTED, SCALAR, kind_of_factor
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -39,7 +39,7 @@ from squallpy.runtime.kernels.text_steps import NAMES
 from squallpy.runtime.kernels.touched_groups import NOTE_ROWS
 from squallpy.runtime.kernels.trigger_steps import APPENDING, STEPS
 
-Function = Callable[[int], int]
+NativeFunction = Callable[[int], int]
 _GROW = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _NO_MEMORY = -2
 
@@ -52,7 +52,7 @@ class Growable(Protocol):
         ...
 
 
-class Steps:
+class FunctionTable:
     """The table of addresses that a function is given, and the pools and the dictionary that it lets grow.
 
     Args:
@@ -121,8 +121,8 @@ def entry_of(function: Any) -> int:
 class CompiledGroup:
     """A printed function that computes a delta."""
 
-    def __init__(self, code: GroupCode, function: Function) -> None:
-        self.code, self._function, self.steps = code, function, Steps(code.room, code.room > 0)
+    def __init__(self, code: GroupCode, function: NativeFunction) -> None:
+        self.code, self._function, self.steps = code, function, FunctionTable(code.room, code.room > 0)
         self.entry = entry_of(function)
         self._words: Words = np.zeros(code.words, np.int64)
         self.address = self._words.ctypes.data
@@ -131,7 +131,7 @@ class CompiledGroup:
         self._schema: pa.Schema | None = None
         self._readable, self._edition = False, -1
 
-    def __call__(self, batch: Batch, sums: Pool, dictionary: Dictionary) -> bool:
+    def __call__(self, batch: ExportedBatch, sums: Pool, dictionary: Dictionary) -> bool:
         """Add the rows of a batch to `sums`; False if the generic evaluators have to do it."""
         if not self.fits(batch.schema):
             return False
@@ -186,8 +186,12 @@ class CompiledGroup:
 class CompiledRun:
     """A printed function that runs statements of a stage."""
 
-    def __init__(self, code: RunCode, function: Function) -> None:
-        self.code, self._function, self.steps = code, function, Steps(code.room, bool(code.products), bool(code.orders))
+    def __init__(self, code: RunCode, function: NativeFunction) -> None:
+        self.code, self._function, self.steps = (
+            code,
+            function,
+            FunctionTable(code.room, bool(code.products), bool(code.orders)),
+        )
         self._products = [_product(each) for each in code.products]
         self.entry = entry_of(function)
         self._words: Words = np.zeros(code.words, np.int64)
@@ -237,8 +241,12 @@ class CompiledRun:
 class CompiledDerivation:
     """A printed function that computes a delta of an auxiliary relation."""
 
-    def __init__(self, code: DerivationCode, function: Function) -> None:
-        self.code, self.steps, self.entry = code, Steps(code.room, has_orders=code.is_extreme), entry_of(function)
+    def __init__(self, code: DerivationCode, function: NativeFunction) -> None:
+        self.code, self.steps, self.entry = (
+            code,
+            FunctionTable(code.room, has_orders=code.is_extreme),
+            entry_of(function),
+        )
         self._words: Words = np.zeros(derivations.WORDS, np.int64)
         self.address = self._words.ctypes.data
 

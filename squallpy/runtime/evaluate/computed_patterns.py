@@ -13,20 +13,19 @@ import pyarrow.compute as pc
 
 from squallpy.functions.registry import OPERATIONS
 from squallpy.logical.expressions import Call, Column, Expr, Literal
-from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid, full, take
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, all_valid, full, take
 
-Function = Callable[[Frame], Vec]
 FIRST_ID = -1  # plans have no columns with negative ids
 
 
-def compile_with_computed_settings(call: Call, compile_expression: Callable[[Expr], Function]) -> Function:
+def compile_with_computed_settings(call: Call, compile_expression: Callable[[Expr], VectorFunction]) -> VectorFunction:
     """Compile a call whose settings read columns."""
     first = OPERATIONS[call.name].settings
     assert first is not None
     evaluated = [(compile_expression(arg), arg.type) for arg in call.args]
     arguments = [Column(FIRST_ID - n, "given", arg.type, arg.nullable) for n, arg in enumerate(call.args[:first])]
 
-    def run(frame: Frame) -> Vec:
+    def run(frame: VectorFrame) -> Vec:
         vecs = [full(function(frame), type, frame.rows) for function, type in evaluated]
         valid = all_valid(*(vec.valid for vec in vecs))
         valid_rows = np.arange(frame.rows) if valid is None else np.flatnonzero(valid)
@@ -35,7 +34,7 @@ def compile_with_computed_settings(call: Call, compile_expression: Callable[[Exp
         for rows in places:
             settings = [Literal(value_at(vec, rows[0]), call.args[n].type) for n, vec in enumerate(vecs) if n >= first]
             function = compile_expression(replace(call, args=(*arguments, *settings)))
-            part = Frame(len(rows), {c.id: take(vec, rows) for c, vec in zip(arguments, vecs, strict=False)})
+            part = VectorFrame(len(rows), {c.id: take(vec, rows) for c, vec in zip(arguments, vecs, strict=False)})
             parts.append(full(function(part), call.type, len(rows)).values)
         order = valid_rows[np.concatenate(places)] if places else valid_rows
         return Vec(

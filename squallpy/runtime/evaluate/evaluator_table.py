@@ -20,14 +20,13 @@ from squallpy.base.errors import SquallError
 from squallpy.functions.registry import OPERATIONS
 from squallpy.logical.expressions import Call
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
-from squallpy.runtime.evaluate.vectors import Frame, Vec
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction
 
-Function = Callable[[Frame], Vec]
-Evaluated = list[Function]
+Evaluated = list[VectorFunction]
 """The compiled arguments of a call."""
 Values = Callable[..., Any]
 """A function from an Arrow array of texts, and constants, to an Arrow or numpy array."""
-Evaluator = Callable[[Call, Evaluated], Function]
+Evaluator = Callable[[Call, Evaluated], VectorFunction]
 EVALUATORS: dict[str, Evaluator] = {}
 """Compilers of calls, by the operation's name."""
 
@@ -52,25 +51,25 @@ def parameter(call: Call, position: int) -> Any:
     raise SquallError("SQ3001", f"{call.name.upper()} with a computed argument {position + 1} is not supported yet")
 
 
-def unary(arg: Function, operate: Callable[[Any], Any]) -> Function:
+def unary(arg: VectorFunction, operate: Callable[[Any], Any]) -> VectorFunction:
     """Make an evaluator from a function of values; NULL yields NULL."""
 
-    def run(frame: Frame) -> Vec:
+    def run(frame: VectorFrame) -> Vec:
         vec = arg(frame)
         return Vec(operate(vec.values), vec.valid)
 
     return run
 
 
-def binary(args: Evaluated, operate: Callable[[Vec, Vec], Vec]) -> Function:
+def binary(args: Evaluated, operate: Callable[[Vec, Vec], Vec]) -> VectorFunction:
     left, right = args
     return lambda frame: operate(left(frame), right(frame))
 
 
-def of_text(arg: Function, operate: Callable[[Any], Any]) -> Function:
+def of_text(arg: VectorFunction, operate: Callable[[Any], Any]) -> VectorFunction:
     """Make an evaluator from a function of Arrow texts; NULL yields NULL."""
 
-    def run(frame: Frame) -> Vec:
+    def run(frame: VectorFrame) -> Vec:
         vec = arg(frame)
         if isinstance(vec.values, str):
             return Vec(_single(operate(pa.array([vec.values]))), vec.valid)
@@ -84,7 +83,7 @@ def text_evaluator(name: str) -> Callable[[Values], Values]:
 
     def register(operate: Values) -> Values:
         @evaluator(name)
-        def make(call: Call, args: Evaluated) -> Function:
+        def make(call: Call, args: Evaluated) -> VectorFunction:
             parameters = [parameter(call, position) for position in range(1, len(args))]
             return of_text(args[0], lambda values: operate(values, *parameters))
 

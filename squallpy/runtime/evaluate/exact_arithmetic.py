@@ -9,7 +9,7 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
 from squallpy.logical.expressions import ROUNDED, Call, Expr, Literal
-from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, all_valid
 
 LIMIT = 2**63
 EXACT = 2.0**49  # below it, ten times an integer plus five is exact as a double
@@ -98,10 +98,10 @@ def exact(
     return run
 
 
-def negate_or_abs(arg: Callable[[Frame], Vec], operate: Callable[[Any], Any], call: Call) -> Callable[[Frame], Vec]:
+def negate_or_abs(arg: VectorFunction, operate: Callable[[Any], Any], call: Call) -> VectorFunction:
     """Evaluate negation or absolute value, which the least integer does not have."""
 
-    def run(frame: Frame) -> Vec:
+    def run(frame: VectorFrame) -> Vec:
         values, valid = vec = arg(frame)
         if call.type.is_exact and np.any(np.equal(masked(vec), -LIMIT)):
             if call.type.is_integer:

@@ -11,15 +11,15 @@ from squallpy.logical.expressions import Call, Case, Cast, Column, Expr, Literal
 from squallpy.runtime.evaluate import logic
 from squallpy.runtime.evaluate.casts import cast
 from squallpy.runtime.evaluate.computed_patterns import compile_with_computed_settings
-from squallpy.runtime.evaluate.evaluator_table import EVALUATORS, Function
+from squallpy.runtime.evaluate.evaluator_table import EVALUATORS
 from squallpy.runtime.evaluate.guarded_expressions import case_by_arms, with_fallback
 from squallpy.runtime.evaluate.scalar import conditional, datetime, hash, json, math, operators, text
-from squallpy.runtime.evaluate.vectors import Vec
+from squallpy.runtime.evaluate.vectors import Vec, VectorFunction
 
 CATEGORIES = (conditional, datetime, hash, json, math, operators, text)  # NB: each registers its evaluators
 
 
-def compile_expression(expr: Expr) -> Function:
+def compile_expression(expr: Expr) -> VectorFunction:
     """Compile an expression to a function of frames; literals stay scalars."""
     match expr:
         case Column(id):

@@ -6,7 +6,7 @@ s RLIKE '^[0-9]+$' AND CAST(s AS INT) > 1              →   the same
 Evaluation for all rows at once is tried first, as it is faster and hardly ever fails.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,13 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN, Type
 from squallpy.runtime.evaluate.logic import conjunction, disjunction, is_false, is_true
-from squallpy.runtime.evaluate.vectors import Frame, Vec, full, take
-
-Function = Callable[[Frame], Vec]
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, full, take
 
 
-def with_fallback(for_all_rows: Function, row_by_row: Function) -> Function:
+def with_fallback(for_all_rows: VectorFunction, row_by_row: VectorFunction) -> VectorFunction:
     """Try a function of all rows, and use the second where that fails."""
 
-    def run(frame: Frame) -> Vec:
+    def run(frame: VectorFrame) -> Vec:
         try:
             return for_all_rows(frame)
         except SquallError:
@@ -32,10 +30,12 @@ def with_fallback(for_all_rows: Function, row_by_row: Function) -> Function:
     return run
 
 
-def case_by_arms(arms: Sequence[tuple[Function, Function]], otherwise: Function, type: Type) -> Function:
+def case_by_arms(
+    arms: Sequence[tuple[VectorFunction, VectorFunction]], otherwise: VectorFunction, type: Type
+) -> VectorFunction:
     """Evaluate CASE arm by arm, each for the rows that no arm before has matched."""
 
-    def run(frame: Frame) -> Vec:
+    def run(frame: VectorFrame) -> Vec:
         left, taken = np.arange(frame.rows), []
         for condition, value in arms:
             chosen = np.broadcast_to(is_true(condition(take_rows(frame, left))), len(left))
@@ -48,13 +48,13 @@ def case_by_arms(arms: Sequence[tuple[Function, Function]], otherwise: Function,
     return run
 
 
-def short_circuit(args: Sequence[Function], is_and: bool) -> Function:
+def short_circuit(args: Sequence[VectorFunction], is_and: bool) -> VectorFunction:
     """Evaluate AND or OR argument by argument, each for the rows that are not decided yet."""
     decided, together = (is_false, conjunction) if is_and else (is_true, disjunction)
     (first, *others) = args
     rest = short_circuit(others, is_and) if others else None
 
-    def run(frame: Frame) -> Vec:
+    def run(frame: VectorFrame) -> Vec:
         found = full(first(frame), BOOLEAN, frame.rows)
         done = np.broadcast_to(decided(found), frame.rows)
         if rest is None or np.all(done):
@@ -67,9 +67,9 @@ def short_circuit(args: Sequence[Function], is_and: bool) -> Function:
     return run
 
 
-def take_rows(frame: Frame, rows: Any) -> Frame:
+def take_rows(frame: VectorFrame, rows: Any) -> VectorFrame:
     """Select rows of a frame by position."""
-    return Frame(len(rows), {}, lambda id: take(frame[id], rows))
+    return VectorFrame(len(rows), {}, lambda id: take(frame[id], rows))
 
 
 def scatter_parts(parts: Sequence[Vec], places: Sequence[Any]) -> Vec:

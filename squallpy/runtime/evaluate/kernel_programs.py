@@ -27,11 +27,10 @@ from squallpy.logical.expressions import (
     substitute,
     walk,
 )
-from squallpy.runtime.evaluate.evaluator_table import Function
 from squallpy.runtime.evaluate.exact_arithmetic import LIMIT, digits_bound
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.scalar.datetime import DAY
-from squallpy.runtime.evaluate.vectors import Frame, Vec, full
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, full
 from squallpy.runtime.kernels import batch_expressions as op
 from squallpy.runtime.kernels.memory_regions import Words
 
@@ -54,15 +53,15 @@ class ComputedColumn:
     """A column that is computed before a program runs."""
 
     expr: Expr
-    function: Function
+    function: VectorFunction
 
-    def __call__(self, frame: Frame) -> Vec:
+    def __call__(self, frame: VectorFrame) -> Vec:
         """Compute its values from the fields."""
         return full(self.function(frame), self.expr.type, frame.rows)
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class KernelProgram:
     """The code, and the columns that it loads: fields by name, or columns computed from texts."""
 
     code: Words
@@ -86,9 +85,9 @@ class ProgramBuilder:
     _text_variables: dict[int, Expr] = field(default_factory=dict)  # variables that are texts
     _count: int = 0
 
-    def program(self) -> Program:
+    def program(self) -> KernelProgram:
         code = np.array(self._code, np.int64)
-        return Program(code, tuple(self._sources), tuple(self._types), self._count, tuple(self._texts))
+        return KernelProgram(code, tuple(self._sources), tuple(self._types), self._count, tuple(self._texts))
 
     def assign(self, variable: Column, value: Expr) -> None:
         """Bind a variable to a value from here on."""

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.types import Kind
-from squallpy.runtime.evaluate.kernel_programs import ComputedColumn, Program
-from squallpy.runtime.evaluate.vectors import Frame, Vec
+from squallpy.runtime.evaluate.kernel_programs import ComputedColumn, KernelProgram
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame
 from squallpy.runtime.kernels import batch_expressions as op
 from squallpy.runtime.kernels.memory_regions import Words
 
@@ -30,7 +30,7 @@ _FORMATS = {  # formats in which kernels read Arrow's types, by SQL kind
 KernelResult = tuple[Words, Words, Words]
 
 
-class Batch:
+class ExportedBatch:
     """A record batch exported through Arrow's C data interface: `address` is valid as long as this object lives."""
 
     def __init__(self, table: pa.RecordBatch) -> None:
@@ -46,7 +46,7 @@ class Runner:
     used.
     """
 
-    def __init__(self, program: Program, key_width: int, payload_width: int) -> None:
+    def __init__(self, program: KernelProgram, key_width: int, payload_width: int) -> None:
         self._program, self._widths = program, (key_width, payload_width)
         self._columns = np.zeros((len(program.sources), op.COLUMN), np.int64)
         self._computed = [(c, source) for c, source in enumerate(program.sources) if isinstance(source, ComputedColumn)]
@@ -54,7 +54,7 @@ class Runner:
         self._schema: pa.Schema | None = None
         self._readable = False
 
-    def over_batch(self, batch: Batch, frame: Callable[[], Frame]) -> KernelResult | None:
+    def over_batch(self, batch: ExportedBatch, frame: Callable[[], VectorFrame]) -> KernelResult | None:
         """Run over a record batch, of which `frame` has the fields."""
         if self._schema is None or not self._schema.equals(batch.schema):
             self._schema, self._readable = batch.schema, self._locate_fields(batch.schema)
@@ -63,7 +63,9 @@ class Runner:
         owners = [self._set_column(c, source(frame()), batch.rows) for c, source in self._computed]
         return self._run(batch.rows, batch.address) if all(owners) else None
 
-    def over_vectors(self, rows: int, read: Callable[[str], Vec], frame: Callable[[], Frame]) -> KernelResult | None:
+    def over_vectors(
+        self, rows: int, read: Callable[[str], Vec], frame: Callable[[], VectorFrame]
+    ) -> KernelResult | None:
         """Run over vectors; `read` gives fields, and `frame` has them."""
         self._schema = None
         owners = []

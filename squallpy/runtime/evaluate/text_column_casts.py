@@ -20,15 +20,15 @@ _DAY = "[12][0-9]{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[
 _TIME = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:[.][0-9]{1,6})?"
 _ZONE = "(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9])"
 
-Column = Callable[[pa.Array], pa.Array]
+TextCast = Callable[[pa.Array], pa.Array]
 
 
-class Form(NamedTuple):
+class TextNotation(NamedTuple):
     """A notation of values: texts that match the pattern, once tidied, all parse."""
 
-    tidied: Column
+    tidied: TextCast
     pattern: str
-    parsed: Column
+    parsed: TextCast
 
 
 def column_type(type: Type) -> pa.DataType:
@@ -74,25 +74,25 @@ def _value(text: str, type: Type) -> Value | None:
         return None
 
 
-def _forms(type: Type) -> Iterator[Form]:
+def _forms(type: Type) -> Iterator[TextNotation]:
     """List the forms of a type, in the order in which they are tried."""
     target = column_type(type)
     match type.kind:
         case Kind.INT:
-            plain = Form(_same, "-?[0-9]{1,18}", _within_int)
+            plain = TextNotation(_same, "-?[0-9]{1,18}", _within_int)
         case Kind.BIGINT:
-            plain = Form(_same, "-?(?:[0-9]{1,18}|[1-8][0-9]{18})", lambda texts: texts.cast(target))
+            plain = TextNotation(_same, "-?(?:[0-9]{1,18}|[1-8][0-9]{18})", lambda texts: texts.cast(target))
         case Kind.DOUBLE:
             pattern = "-?[0-9]{1,40}(?:[.][0-9]{1,40})?(?:[eE][+-]?[0-9]{1,2})?"
-            plain = Form(_same, pattern, lambda texts: texts.cast(target))
+            plain = TextNotation(_same, pattern, lambda texts: texts.cast(target))
         case Kind.DECIMAL:
             most = type.precision - type.scale
             pattern = f"-?{f'[0-9]{{1,{most}}}' if most else '0'}(?:[.][0-9]+)?"
-            plain = Form(_same, pattern, lambda texts: _decimals(texts, type))
+            plain = TextNotation(_same, pattern, lambda texts: _decimals(texts, type))
         case Kind.DATE:
-            plain = Form(_same, _DAY, lambda texts: texts.cast(target))
+            plain = TextNotation(_same, _DAY, lambda texts: texts.cast(target))
         case Kind.TIMESTAMP:
-            plain = Form(_same, f"{_DAY}(?:[ T]{_TIME})?", lambda texts: texts.cast(target))
+            plain = TextNotation(_same, f"{_DAY}(?:[ T]{_TIME})?", lambda texts: texts.cast(target))
         case _:
             return
     yield plain
@@ -100,7 +100,7 @@ def _forms(type: Type) -> Iterator[Form]:
         yield plain._replace(tidied=_unsigned if type.is_numeric else _trimmed)
         return
     utc = pa.timestamp("us", "UTC")
-    zoned = Form(_same, f"{_DAY}[ T]{_TIME}{_ZONE}", lambda texts: texts.cast(utc).cast(target))
+    zoned = TextNotation(_same, f"{_DAY}[ T]{_TIME}{_ZONE}", lambda texts: texts.cast(utc).cast(target))
     yield from (zoned, plain._replace(tidied=_cut_nanoseconds), zoned)
 
 

@@ -22,7 +22,7 @@ class Vec(NamedTuple):
     valid: Any = None
 
 
-class Frame:
+class VectorFrame:
     """Rows as a vector for each column id; `load` creates a column when it is first read."""
 
     def __init__(self, rows: int, columns: dict[int, Vec], load: Callable[[int], Vec] | None = None) -> None:
@@ -34,6 +34,9 @@ class Frame:
             assert self._load is not None, f"no column {id}"
             found = self._columns[id] = self._load(id)
         return found
+
+
+VectorFunction = Callable[[VectorFrame], Vec]
 
 
 def all_valid(*valids: Any) -> Any:

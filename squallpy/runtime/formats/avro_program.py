@@ -52,7 +52,7 @@ class NotFlat(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class AvroColumn:
     """A column of a program: how its values are read, and what they are."""
 
     op: int
@@ -61,7 +61,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class AvroProgram:
     """A compiled schema, with a column for each path that is wanted; None for those that it does not have.
 
     Args:
@@ -70,7 +70,7 @@ class Program:
 
     code: npt.NDArray[np.int64]
     jumps: npt.NDArray[np.int64]
-    columns: tuple[Column | None, ...]
+    columns: tuple[AvroColumn | None, ...]
     depth: int = 0
 
     def run(self, data: npt.NDArray[np.uint8], starts: Any, ends: Any) -> tuple[list[pa.Array], npt.NDArray[np.uint8]]:
@@ -102,7 +102,7 @@ class Program:
 
 
 @lru_cache(maxsize=256)
-def program_of(schema: str, wanted: tuple[Path, ...]) -> Program | None:
+def program_of(schema: str, wanted: tuple[Path, ...]) -> AvroProgram | None:
     """Compile a schema for some paths, in any case; None if no program can be made."""
     compiler = _Compiler([tuple(name.lower() for name in path) for path in wanted])
     try:
@@ -111,7 +111,7 @@ def program_of(schema: str, wanted: tuple[Path, ...]) -> Program | None:
         return None
     compiler.emit(END)
     code, jumps = np.array(compiler.code, np.int64), np.array([*compiler.jumps, 0], np.int64)
-    return Program(code, jumps, tuple(compiler.columns.get(i) for i in range(len(wanted))), compiler.deepest)
+    return AvroProgram(code, jumps, tuple(compiler.columns.get(i) for i in range(len(wanted))), compiler.deepest)
 
 
 @dataclass
@@ -119,7 +119,7 @@ class _Compiler:
     wanted: Sequence[Path]
     code: list[int] = field(default_factory=list)
     jumps: list[int] = field(default_factory=list)
-    columns: dict[int, Column] = field(default_factory=dict)
+    columns: dict[int, AvroColumn] = field(default_factory=dict)
     named: dict[str, Any] = field(default_factory=dict)
     inside: list[str] = field(default_factory=list)
     depth: int = 0
@@ -146,7 +146,7 @@ class _Compiler:
             raise NotFlat
         name = self._name(schema)
         if (*path, "") in self.wanted:
-            self.emit(PRESENT, self._column((*path, ""), Column(PRESENT, pa.string())))
+            self.emit(PRESENT, self._column((*path, ""), AvroColumn(PRESENT, pa.string())))
         self.inside.append(name)
         for each in schema["fields"]:
             self.value(each["type"], (*path, each["name"].lower()))
@@ -198,20 +198,20 @@ class _Compiler:
         type = DEBEZIUM.get(schema.get("connect.name", "")) or TIMES.get(logical or "")
         size = schema.get("size", 0)
         if kind == "enum":
-            column, size = Column(LONG, pa.string(), tuple(schema["symbols"])), len(schema["symbols"])
+            column, size = AvroColumn(LONG, pa.string(), tuple(schema["symbols"])), len(schema["symbols"])
         elif logical == "decimal" and kind in ("bytes", "fixed") and schema["precision"] <= 38:
             decimal = pa.decimal128(schema["precision"], schema.get("scale", 0))
-            column = Column(DECIMAL if kind == "bytes" else FIXED_DECIMAL, decimal)
+            column = AvroColumn(DECIMAL if kind == "bytes" else FIXED_DECIMAL, decimal)
         elif kind == "fixed":
-            column = Column(FIXED, pa.binary())
+            column = AvroColumn(FIXED, pa.binary())
         elif kind in _READ:
-            column = Column(_READ[kind], type or PLAIN[kind])
+            column = AvroColumn(_READ[kind], type or PLAIN[kind])
         else:
             self.value(kind, path)
             return
         self.emit(column.op, self._column(path, column), size)
 
-    def _column(self, path: Path, column: Column) -> int:
+    def _column(self, path: Path, column: AvroColumn) -> int:
         """Find the column that gets what is at a path; −1 if none does."""
         places = [i for i, each in enumerate(self.wanted) if each == path]
         if not places:
@@ -223,7 +223,7 @@ class _Compiler:
             wide = pa.int64() if pa.types.is_integer(known.type) and pa.types.is_integer(column.type) else None
             if wide is None:
                 raise NotFlat
-            self.columns[places[0]] = Column(column.op, wide)
+            self.columns[places[0]] = AvroColumn(column.op, wide)
         return places[0]
 
     def _name(self, schema: Mapping[str, Any]) -> str:
@@ -234,7 +234,7 @@ class _Compiler:
         return name
 
 
-def _values(column: Column, data: Any, words: Any, lengths: Any, valid: Any) -> pa.Array:
+def _values(column: AvroColumn, data: Any, words: Any, lengths: Any, valid: Any) -> pa.Array:
     """Make a column of what a program has read."""
     mask, op, type = valid == 0, column.op, column.type
     if op == PRESENT:

@@ -16,7 +16,7 @@ from squallpy.runtime.formats.compression import codec_of, open_text
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.formats.csv_dialect import Dialect
 from squallpy.runtime.formats.file_rows import FileRows
-from squallpy.runtime.formats.line_index import EVERY, Index, Scan, build_index, extend_index
+from squallpy.runtime.formats.line_index import EVERY, Index, LineScan, build_index, extend_index
 from squallpy.runtime.formats.read_ahead import BYTES, PARSED, ROWS, ParsedRows
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.formats.type_conversion import Problem
@@ -76,7 +76,7 @@ class IndexedText(ABC):
         """Describe the location of a row, as file and line."""
         row += self.dialect.header
         block = row // EVERY
-        scan = Scan(self.dialect, int(self.index.lines[block]), self.index.encoding)
+        scan = LineScan(self.dialect, int(self.index.lines[block]), self.index.encoding)
         scan.run(self._text(block * EVERY, row + 1)[0], row % EVERY)
         return f"{self.file.display_name}:{scan.line}"
 
@@ -186,5 +186,5 @@ class IndexedText(ABC):
 
     def _find(self, data: bytes, offset: int, rows: int) -> int:
         """Find the offset of the row `rows` after the one that starts at `offset`."""
-        scan = Scan(self.dialect, encoding=self.index.encoding)
+        scan = LineScan(self.dialect, encoding=self.index.encoding)
         return offset + scan.run(memoryview(data)[offset:], rows)[0] if rows else offset

@@ -91,7 +91,7 @@ def scan(
 
 
 @dataclass(slots=True)
-class Scan:
+class LineScan:
     """A scan in progress: `rows` so far; `line` counts from `first`. Its input is whole units of the encoding."""
 
     dialect: Dialect
@@ -161,7 +161,7 @@ def build_index(file: File, dialect: Dialect) -> Index:
     with source as stream:
         encoding, at = encoding_of(stream.read_at(min(HEAD, size), 0), dialect.encoding, file.display_name)
         empty = np.empty(0, np.int64)
-        return _scan_from(stream, size, at, Scan(dialect, encoding=encoding), Index(0, 0, empty, empty, False))
+        return _scan_from(stream, size, at, LineScan(dialect, encoding=encoding), Index(0, 0, empty, empty, False))
 
 
 def extend_index(index: Index, file: File, dialect: Dialect) -> Index:
@@ -171,11 +171,11 @@ def extend_index(index: Index, file: File, dialect: Dialect) -> Index:
     block = len(index.starts) - 1
     before = index.up_to(block * EVERY, index.offset(block))
     with file.open() as stream:
-        progress = Scan(dialect, int(index.lines[block]), index.encoding)
+        progress = LineScan(dialect, int(index.lines[block]), index.encoding)
         return _scan_from(stream, file.size, before.size, progress, before)
 
 
-def _scan_from(stream: Any, size: int, at: int, progress: Scan, before: Index) -> Index:
+def _scan_from(stream: Any, size: int, at: int, progress: LineScan, before: Index) -> Index:
     """Scan from an offset to the end, with the rows `before` it."""
     starts, lines = [before.starts], [before.lines]
     while at < size:

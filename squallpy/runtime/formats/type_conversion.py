@@ -33,7 +33,7 @@ from squallpy.catalog.relation import OPERATION, Field
 from squallpy.runtime.evaluate.text_column_casts import column_type, parse_texts
 from squallpy.runtime.formats.nested_values import hold, inner_types, is_readable
 
-Cast = Callable[[pa.Array], pa.Array]
+ArrayCast = Callable[[pa.Array], pa.Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def _convert(values: pa.ChunkedArray, field: Field, wrong: dict[int, Problem]) -
     return pa.chunked_array(chunks, column_type(field.type))
 
 
-def _cast_or_null(values: pa.Array, cast: Cast) -> pa.Array:
+def _cast_or_null(values: pa.Array, cast: ArrayCast) -> pa.Array:
     """Cast values, with NULL for those that cannot be."""
     try:
         return cast(values)
@@ -175,7 +175,7 @@ def _cast_or_null(values: pa.Array, cast: Cast) -> pa.Array:
     return cast(pc.if_else(mask, pa.scalar(None, values.type), values))
 
 
-def _failures(values: pa.Array, cast: Cast, start: int) -> Iterator[int]:
+def _failures(values: pa.Array, cast: ArrayCast, start: int) -> Iterator[int]:
     """Find the positions of values that cannot be cast, by bisection."""
     try:
         cast(values)
@@ -200,7 +200,7 @@ def _shown(value: pa.Scalar) -> str:
     return shorten(repr(plain) if isinstance(plain, str) else str(plain))
 
 
-def _cast(source_type: pa.DataType, type: Type) -> Cast:
+def _cast(source_type: pa.DataType, type: Type) -> ArrayCast:
     """Choose the cast from a file's type; it cuts off nanoseconds, and gives NULL or raises ArrowInvalid where a value
     would lose anything else."""
     target = column_type(type)

@@ -20,7 +20,7 @@ from squallpy.runtime.evaluate.scalar import datetime as dates
 from squallpy.runtime.evaluate.scalar.json import elements
 from squallpy.runtime.evaluate.scalar.text import match_regex
 from squallpy.runtime.evaluate.text_column_casts import column_type, parse_texts
-from squallpy.runtime.evaluate.vectors import Frame, Vec, arrow_type, from_arrow, full
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, arrow_type, from_arrow, full
 from squallpy.runtime.kernels.memory_regions import Words
 
 Mask = npt.NDArray[np.bool_]
@@ -47,7 +47,7 @@ def in_parts(rows: pa.RecordBatch, relation: Relation) -> pa.RecordBatch:
     def load(number: int) -> Vec:
         return from_arrow(rows.column(rows.schema.get_field_index(fields[number].name)), fields[number].type)
 
-    frame = Frame(len(rows), {}, load)
+    frame = VectorFrame(len(rows), {}, load)
 
     def evaluated(expr: Expr) -> tuple[Any, Mask]:
         values, valid = full(compile_expression(expr)(frame), expr.type, len(rows))

@@ -14,7 +14,7 @@ from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Feed
 from squallpy.runtime.compiled.functions import CompiledPlan
-from squallpy.runtime.evaluate.kernel_runner import Batch
+from squallpy.runtime.evaluate.kernel_runner import ExportedBatch
 from squallpy.runtime.evaluate.vectors import Vec, from_arrow
 from squallpy.runtime.ingest.explode import columns_of
 from squallpy.runtime.kernels.content_hash import from_zero, hash_columns
@@ -43,7 +43,7 @@ class Feeder:
 
     def __call__(self, table: pa.RecordBatch, dictionary: Dictionary) -> list[Delta]:
         """Compute the deltas of a batch that have rows, with strings numbered by `dictionary`."""
-        mult, batch = _multiplicities(table), Batch(table)
+        mult, batch = _multiplicities(table), ExportedBatch(table)
 
         def read(name: str) -> Vec:
             return from_arrow(table.column(table.schema.get_field_index(name)), self._types[name])

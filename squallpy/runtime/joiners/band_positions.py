@@ -8,7 +8,7 @@ from squallpy.physical.joins.band_histograms import Band, Bucket, Histogram, Pos
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.plan import BandPlan, Plan, Send, Terms
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
-from squallpy.runtime.evaluate.vectors import Frame
+from squallpy.runtime.evaluate.vectors import VectorFrame
 from squallpy.runtime.joiners.routing import positions_of
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.messages.deltas import Delta
@@ -41,7 +41,7 @@ def band_of(plan: BandPlan) -> Band | None:
 def _sum(terms: Terms) -> int | float:
     total: int | float = 0
     for sign, term in terms:
-        total += sign * np.ravel(compile_expression(term)(Frame(1, {})).values)[0].item()
+        total += sign * np.ravel(compile_expression(term)(VectorFrame(1, {})).values)[0].item()
     return total
 
 

@@ -9,7 +9,7 @@ from squallpy.base.json_codec import from_json
 from squallpy.base.records import dataclass
 from squallpy.physical.distribute.heavy_key_placement import HEAVY_FRACTION
 from squallpy.physical.joins.heavy_cells import Counted, HeavyCell, find_heavy_cells
-from squallpy.physical.joins.hypercube import Hypercube, Input, find_best_hypercube
+from squallpy.physical.joins.hypercube import Hypercube, JoinInput, find_best_hypercube
 from squallpy.physical.joins.migration_controller import Sizes
 from squallpy.physical.plan import CubePlan, Plan
 from squallpy.runtime.joiners.batch_plan import OnHypercube
@@ -68,7 +68,7 @@ class HypercubePolicy:
         return replace(found, plan=replace(plan, to=_better(plan.cube, found._inputs, fixed)), decided=size)
 
     @property
-    def _inputs(self) -> list[Input]:
+    def _inputs(self) -> list[JoinInput]:
         return [(size, on) for size, (_, on) in zip(self.held, self.views, strict=True)]
 
     def _observe(self, stats: Mapping[str, Any]) -> "HypercubePolicy":
@@ -80,7 +80,7 @@ class HypercubePolicy:
         return replace(self, held=held)
 
 
-def _better(cube: Hypercube, inputs: list[Input], fixed: Collection[int]) -> Hypercube | None:
+def _better(cube: Hypercube, inputs: list[JoinInput], fixed: Collection[int]) -> Hypercube | None:
     """Find the move of a bit that saves most; None if the parts are nearly the best already.
 
     Args:

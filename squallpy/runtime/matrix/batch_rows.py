@@ -15,7 +15,7 @@ from squallpy.runtime.formats.counted_table import concat_tables, one_batch
 from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import SkippedRows, skipped
 from squallpy.runtime.ingest.upserts import LatestRows
-from squallpy.runtime.matrix.rows_to_cells import Rows, columns_read, extract_rows
+from squallpy.runtime.matrix.rows_to_cells import CellRows, columns_read, extract_rows
 from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.sources.input import BatchSpans, Input
 from squallpy.runtime.state.state_store import Store
@@ -42,13 +42,13 @@ class RelationReader:
         """The keepers of the last rows by key, of the relations that have upserts."""
         return latest_rows_under(self.plan)
 
-    def read(self, step: BatchSpans, store: Store) -> tuple[dict[str, Rows], dict[str, Any], list[Packed]]:
+    def read(self, step: BatchSpans, store: Store) -> tuple[dict[str, CellRows], dict[str, Any], list[Packed]]:
         """Read the rows of a batch by matrix, and statistics of them; SQ5010 for rows outside of their matrix.
 
         Rows that upserts replace are among them; the deltas are of pools of a store that has the last row of each key.
         """
         slices = self.input.whole(step)
-        rows, left_out, sums = dict[str, Rows](), dict[str, SkippedRows](), ReadStats()
+        rows, left_out, sums = dict[str, CellRows](), dict[str, SkippedRows](), ReadStats()
         changes, deltas = dict[str, pa.Table](), list[Packed]()
         for name, matrix in self.plan.matrices.items():
             if matrix.relation not in slices:
@@ -82,7 +82,7 @@ def latest_rows_under(plan: MatrixPlan) -> dict[str, LatestRows]:
     return found
 
 
-def grown_sizes(sizes: Sizes, rows: Mapping[str, Rows]) -> dict[str, int]:
+def grown_sizes(sizes: Sizes, rows: Mapping[str, CellRows]) -> dict[str, int]:
     """Grow dimensions as far as more rows need."""
     found = dict(sizes)
     for some in rows.values():

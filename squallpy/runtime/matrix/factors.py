@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from squallpy.maintain.matrix.decompositions import Decomposition, Factor, FactorUpdate
+from squallpy.maintain.matrix.decompositions import Decomposition, FactorUpdate, MatrixFactor
 from squallpy.runtime.kernels.matrix import triangular
 from squallpy.runtime.matrix.iterations import UndefinedError
 from squallpy.runtime.matrix.stored_views import Array
@@ -25,7 +25,7 @@ class DowndateError(UndefinedError):
 
 def no_factor(decomposition: Decomposition, written: str) -> NoFactorError:
     """Make SQ5011 of a decomposition, of a matrix as it is written in its program."""
-    if decomposition.factor is Factor.CHOLESKY:
+    if decomposition.factor is MatrixFactor.CHOLESKY:
         return NoFactorError("SQ5011", f"{written} is not symmetric and positive definite: it has no Cholesky factor")
     return NoFactorError("SQ5011", f"the columns of {written} are not independent: it has no unique QR factors")
 
@@ -35,11 +35,11 @@ def decompose(values: Array, decomposition: Decomposition) -> Array:
     error = no_factor(decomposition, str(decomposition.of))
     if not np.isfinite(values).all():
         raise error
-    if decomposition.factor is Factor.CHOLESKY:
+    if decomposition.factor is MatrixFactor.CHOLESKY:
         return _cholesky(values, error)
     if values.shape[0] < values.shape[1]:
         raise error
-    if decomposition.factor is Factor.R:
+    if decomposition.factor is MatrixFactor.R:
         upper: Array = np.asarray(np.linalg.qr(values, "r"))
         return _signs(upper, error)[:, None] * upper
     Q, R = np.linalg.qr(values)

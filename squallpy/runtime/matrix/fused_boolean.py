@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from squallpy.base.records import dataclass
-from squallpy.maintain.matrix.materialise import Trigger
+from squallpy.maintain.matrix.materialise import MatrixTrigger
 from squallpy.maintain.matrix.matrix_expressions import Matrix, Name, Stack, Sum, Transpose
-from squallpy.physical.matrix.view_passes import Pass, Work
+from squallpy.physical.matrix.view_passes import ViewPass, Work
 from squallpy.runtime.kernels.matrix import boolean
 from squallpy.runtime.kernels.matrix.boolean import IDENTITY, Bits, Lines, MatrixPass, Numbers
 from squallpy.runtime.matrix.packed_boolean import PackedMatrix
@@ -57,7 +57,7 @@ def _in_bits(view: MatrixView) -> BitView:
     return view
 
 
-def fuse(trigger: Trigger, work: Sequence[Work], rank: int) -> FusedTrigger | None:
+def fuse(trigger: MatrixTrigger, work: Sequence[Work], rank: int) -> FusedTrigger | None:
     """Compile a trigger to one kernel, or None if more than sums and stacks is computed between visits."""
     numbered = _Numbered(trigger, rank)
     try:
@@ -76,19 +76,19 @@ class _Otherwise(Exception):
 class _Numbered:
     """The lines that factors are."""
 
-    def __init__(self, trigger: Trigger, rank: int) -> None:
+    def __init__(self, trigger: MatrixTrigger, rank: int) -> None:
         self.count, self.views, self.steps = 0, list[str](), list[MatrixPass]()
         self._input = trigger.input
         self._lines: dict[str, Lines] = {}
         self._lines = {half.name: self._new_lines(rank) for half in (trigger.u, trigger.v)}
 
     def add(self, item: Work) -> None:
-        if isinstance(item, Pass):
+        if isinstance(item, ViewPass):
             self.steps.append(self._step(item))
         else:
             self._lines[item.name.name] = self._lines_of(item.value)
 
-    def _step(self, item: Pass) -> MatrixPass:
+    def _step(self, item: ViewPass) -> MatrixPass:
         update, view = item.update, item.view.name
         if view not in self.views:
             self.views.append(view)

@@ -20,7 +20,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.drift_probe import write_probe
-from squallpy.maintain.matrix.materialise import IncrementalProgram, Trigger
+from squallpy.maintain.matrix.materialise import IncrementalProgram, MatrixTrigger
 from squallpy.maintain.matrix.meta_information import NOTHING
 from squallpy.runtime.kernels.matrix.factored_updates import compress
 from squallpy.runtime.matrix.affected_cells import Touched
@@ -41,7 +41,7 @@ _FACTORED = 40.0  # cost of a cell of two factors for each of their columns, to 
 
 
 @dataclass
-class Counts:
+class UpdateCounts:
     """Numbers of updates, by the way in which they were applied."""
 
     updates: int = 0
@@ -63,7 +63,7 @@ class MaintainedProgram:
     def __init__(
         self, maintained: IncrementalProgram, inputs: Mapping[str, Array | SparseView], strategy: str = "auto"
     ) -> None:
-        self.maintained, self.ring, self.counts = maintained, maintained.program.ring, Counts()
+        self.maintained, self.ring, self.counts = maintained, maintained.program.ring, UpdateCounts()
         self.singular: UndefinedError | None = None
         self._strategy, self._probe = strategy, write_probe(maintained)
         self.views = ProgramViews(maintained, inputs)
@@ -188,7 +188,7 @@ class MaintainedProgram:
                 raise SquallError("SQ5012", f"{array[wrong][0]} is no entry of the matrix {name}")
         return array
 
-    def _check_shapes(self, trigger: Trigger, u: Array, v: Array) -> None:
+    def _check_shapes(self, trigger: MatrixTrigger, u: Array, v: Array) -> None:
         rows, cols = self.views[trigger.input.name].shape
         if u.shape != (rows, u.shape[1]) or v.shape != (u.shape[1], cols):
             message = f"{u.shape[0]} × {u.shape[1]} times {v.shape[0]} × {v.shape[1]} is no change of {trigger.input}"
@@ -197,7 +197,7 @@ class MaintainedProgram:
             message = f"a change of {trigger.input} of rank {u.shape[1]}, which has {rows} rows"
             raise SquallError("SQ2011", message, hint="multiply the factors and give the rows")
 
-    def _compressed(self, trigger: Trigger, u: Array, v: Array) -> tuple[Array, Array]:
+    def _compressed(self, trigger: MatrixTrigger, u: Array, v: Array) -> tuple[Array, Array]:
         """Factor a change into fewer columns, if it has them, where looking costs little beside the update."""
         rank, prices = u.shape[1], self._prices
         looking = _FACTORED * (u.shape[0] + v.shape[1]) * rank**2
@@ -244,7 +244,7 @@ class MaintainedProgram:
             self._prices, ranks, grown=grown, is_singular=self.singular is not None, has_views=self._has_views
         )
 
-    def _fire(self, trigger: Trigger, u: Array, v: Array) -> str:
+    def _fire(self, trigger: MatrixTrigger, u: Array, v: Array) -> str:
         if why := self._triggers.fire(trigger, u, v):
             self.counts.refreshed += 1
             self._evaluate()

@@ -14,7 +14,7 @@ import numpy as np
 
 from squallpy.base.semirings import Semiring
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.materialise import IncrementalProgram, Trigger
+from squallpy.maintain.matrix.materialise import IncrementalProgram, MatrixTrigger
 from squallpy.maintain.matrix.matrix_expressions import Name
 from squallpy.maintain.matrix.trigger_cost import evaluation_price, trigger_price
 from squallpy.runtime.matrix.algebra import select_changed_rows
@@ -125,7 +125,7 @@ def rank_of(maintained: IncrementalProgram, name: str, cells: Cells) -> int:
     return len(np.unique(cells.rows)) if trigger and trigger.by_rows else cells.rank
 
 
-def factor_for(trigger: Trigger, u: Array, v: Array, ring: Semiring) -> tuple[Array, Array]:
+def factor_for(trigger: MatrixTrigger, u: Array, v: Array, ring: Semiring) -> tuple[Array, Array]:
     """Factor a change as a trigger takes it: by rows where it computes changed rows again."""
     return select_changed_rows(u, v, ring) if trigger.by_rows else (u, v)
 

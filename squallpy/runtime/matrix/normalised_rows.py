@@ -13,7 +13,7 @@ import numpy.typing as npt
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.matrix.cells import Cells, as_words, of_words
-from squallpy.runtime.matrix.rows_to_cells import Rows
+from squallpy.runtime.matrix.rows_to_cells import CellRows
 
 Counts = npt.NDArray[np.int64]
 
@@ -25,7 +25,7 @@ class NormalisedRows:
         self._keys: Words = np.empty((0, 3), np.int64)
         self._counts: Counts = np.empty(0, np.int64)
 
-    def add(self, rows: Rows) -> tuple[Cells, Words, Counts]:
+    def add(self, rows: CellRows) -> tuple[Cells, Words, Counts]:
         """Apply rows; returns the shares in every row of the matrix that changes, and the changes as words for
         `restore`."""
         own = np.column_stack([rows.i, rows.j, as_words(rows.entries(ARITHMETIC))])

@@ -18,7 +18,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.catalog.matrices import Matrix
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.matrix_program import MatrixInput
 from squallpy.physical.matrix.matrix_plan import MatrixProgramPlan
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
@@ -27,8 +27,8 @@ from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.matrix.maintenance_choice import reason_to_rebuild, report_decision
 from squallpy.runtime.matrix.memory_check import check_memory
 from squallpy.runtime.matrix.normalised_rows import NormalisedRows
-from squallpy.runtime.matrix.reported_cells import CANCELLED, Subscription
-from squallpy.runtime.matrix.rows_to_cells import Rows, check_declared, sum_rows
+from squallpy.runtime.matrix.reported_cells import CANCELLED, ReportedCells
+from squallpy.runtime.matrix.rows_to_cells import CellRows, check_declared, sum_rows
 from squallpy.runtime.matrix.sparse_view import SparseView, has_few_cells
 from squallpy.runtime.matrix.stored_views import Array
 
@@ -56,7 +56,7 @@ class QueryProgram:
     ) -> None:
         self.plan, self._matrices, self._ring = kept, matrices, kept.program.ring
         self._inputs = dict(enumerate(kept.program.inputs, first_input))
-        self.subscriptions = {n: Subscription(r, self._ring) for n, r in enumerate(kept.readings, first_reading)}
+        self.subscriptions = {n: ReportedCells(r, self._ring) for n, r in enumerate(kept.readings, first_reading)}
         self.by_rows = by_rows and not self._ring.negates
         self._normalised = {i.name.name: NormalisedRows() for i in kept.program.inputs if matrices[i.name.name].shares}
         self._program: MaintainedProgram | None = None
@@ -66,7 +66,9 @@ class QueryProgram:
         """Number of matrices that it reads."""
         return len(self._inputs)
 
-    def step(self, rows: Mapping[str, Rows], sizes: Sizes, pool: Pool | None) -> tuple[ChangedCells, dict[str, Any]]:
+    def step(
+        self, rows: Mapping[str, CellRows], sizes: Sizes, pool: Pool | None
+    ) -> tuple[ChangedCells, dict[str, Any]]:
         """Apply the rows of a batch; returns changes and figures. Changes of inputs are among them if there is a pool,
         which holds those until now."""
         mine = {symbol: sizes[symbol] for symbol in self.plan.program.symbols()}
@@ -102,7 +104,7 @@ class QueryProgram:
         gone = np.abs(before + cells.values) <= CANCELLED * np.abs(before)
         return replace(cells, values=np.where(gone, -before, cells.values))
 
-    def _cells_left(self, number: int, rows: Rows, pool: Pool, changes: ChangedCells) -> tuple[Cells, bool]:
+    def _cells_left(self, number: int, rows: CellRows, pool: Pool, changes: ChangedCells) -> tuple[Cells, bool]:
         """Compute cells from the rows that are left, and whether adding to the present cells gives the same."""
         own = np.column_stack([np.full(len(rows), number), rows.i, rows.j, as_words(rows.entries(self._ring))])
         changes.inputs.append((own, rows.mult))
@@ -114,7 +116,7 @@ class QueryProgram:
         grows = bool((self._ring.add(old, new) == new).all())
         return Cells(places[:, 1], places[:, 2], new), grows
 
-    def _normalised_change(self, number: int, rows: Rows, changes: ChangedCells) -> Cells:
+    def _normalised_change(self, number: int, rows: CellRows, changes: ChangedCells) -> Cells:
         """Compute the change of shares in each row of the matrix that is touched; empty cells become exactly 0."""
         name = self._inputs[number].name.name
         cells, own, mult = self._normalised[name].add(rows)
@@ -164,7 +166,9 @@ class QueryProgram:
                 cells[name] = old + more[name] if name in more else old
         return self._start(sizes, cells, lambda source: self._whole_input(source, sizes, more, other))
 
-    def _whole_input(self, source: Input, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> Array:
+    def _whole_input(
+        self, source: MatrixInput, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]
+    ) -> Array:
         """Compute an input as a whole, with the changes of a batch."""
         name, values = source.name.name, self._zeros(source, sizes)
         if self._program is not None:
@@ -177,7 +181,9 @@ class QueryProgram:
             values[other[name].rows, other[name].cols] = other[name].values
         return values
 
-    def _start(self, sizes: Sizes, cells: Mapping[str, Cells], whole: Callable[[Input], Array]) -> MaintainedProgram:
+    def _start(
+        self, sizes: Sizes, cells: Mapping[str, Cells], whole: Callable[[MatrixInput], Array]
+    ) -> MaintainedProgram:
         """Start the program over sparse inputs as cells, others as a whole, which are computed if memory allows."""
         extents = self._extents(sizes)
         sparse = {name: some for name, some in cells.items() if has_few_cells(len(some), extents[name], self._ring)}
@@ -201,7 +207,7 @@ class QueryProgram:
         """Compute the rows and columns of each input."""
         return {i.name.name: (i.name.rows.at(sizes), i.name.cols.at(sizes)) for i in self._inputs.values()}
 
-    def _zeros(self, source: Input, sizes: Sizes) -> Array:
+    def _zeros(self, source: MatrixInput, sizes: Sizes) -> Array:
         return np.full((source.name.rows.at(sizes), source.name.cols.at(sizes)), self._ring.zero, self._ring.dtype)
 
     def _values_before(self, more: Mapping[str, Cells]) -> dict[str, Array]:

@@ -48,7 +48,7 @@ def allocate_blocks(storage: Storage, ring: Semiring) -> list[MatrixBlock]:
     return [MatrixBlock(layout, storage) for layout in subscription_layouts("", ring)]
 
 
-class Subscription:
+class ReportedCells:
     """The cells of a reading as they have been told, or those in a partition's rows: as many as there are, in a block.
     What that holds is still there when another one of these is made for it."""
 

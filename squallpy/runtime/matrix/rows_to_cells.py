@@ -23,7 +23,7 @@ DELETES = "matrix.deletes"  # the setting that says what becomes of deletes that
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class CellRows:
     """Rows of a batch under a matrix, as arrays.
 
     Args:
@@ -92,7 +92,7 @@ def columns_read(matrix: Matrix) -> tuple[str, ...]:
     return (*dict.fromkeys(matrix.columns), ARRIVAL)
 
 
-def extract_rows(matrix: Matrix, table: pa.Table) -> Rows:
+def extract_rows(matrix: Matrix, table: pa.Table) -> CellRows:
     """Extract the rows of a matrix from a table that has `columns_read` for it.
 
     A NULL is an SQ5012, but for outer products, to which a row with a NULL does not add.
@@ -114,7 +114,7 @@ def extract_rows(matrix: Matrix, table: pa.Table) -> Rows:
     if len(matrix.columns) > 2:
         column = table.column(matrix.columns[2])
         values = np.asarray(column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column)
-    return Rows(matrix, i, j, values, _mult(table), numbers)
+    return CellRows(matrix, i, j, values, _mult(table), numbers)
 
 
 def _mult(table: pa.Table) -> npt.NDArray[np.int64]:
@@ -123,10 +123,10 @@ def _mult(table: pa.Table) -> npt.NDArray[np.int64]:
 
 def _sum_outer_products(
     matrix: Matrix, outer: tuple[tuple[str, ...], tuple[str, ...]], table: pa.Table, numbers: npt.NDArray[np.int64]
-) -> Rows:
+) -> CellRows:
     """Sum the outer products of rows, each cell once; SQ5012 for values that are not finite."""
     columns = {name: np.asarray(table.column(name).cast(pa.float64())) for name in matrix.columns}
-    rows = Rows(matrix, numbers, numbers, None, _mult(table), numbers)
+    rows = CellRows(matrix, numbers, numbers, None, _mult(table), numbers)
     for values in columns.values():
         rows.check_finite(values)
     left, right = (np.array([columns.get(name, np.ones(len(table))) for name in names]) for names in outer)
@@ -135,10 +135,10 @@ def _sum_outer_products(
         cells = (cells + cells.T) / 2  # NB: as SYMMETRIC as it is declared, to the last bit
     i, j = (places.ravel().astype(np.int64) for places in np.indices(cells.shape))
     ones = np.ones(cells.size, np.int64)
-    return Rows(matrix, i, j, cells.ravel(), ones, np.full(cells.size, numbers[0] if len(numbers) else 0))
+    return CellRows(matrix, i, j, cells.ravel(), ones, np.full(cells.size, numbers[0] if len(numbers) else 0))
 
 
-def sum_rows(rows: Rows, ring: Semiring) -> Cells:
+def sum_rows(rows: CellRows, ring: Semiring) -> Cells:
     """Sum, by ⊕, what rows add to cells; SQ3002 for deletes without an inverse, SQ5001 for an overflow."""
     values = rows.entries(ring)
     if ring is COUNTING:

@@ -10,8 +10,8 @@ A Boolean trigger is one kernel, if it can be one.
 from squallpy.base.semirings import BOOLEAN
 from squallpy.maintain.matrix.decompositions import FactorUpdate
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.materialise import Trigger
-from squallpy.physical.matrix.view_passes import Pass, Work, schedule_passes
+from squallpy.maintain.matrix.materialise import MatrixTrigger
+from squallpy.physical.matrix.view_passes import ViewPass, Work, schedule_passes
 from squallpy.runtime.matrix.affected_cells import occupied, touch
 from squallpy.runtime.matrix.errors import NamingOverflow
 from squallpy.runtime.matrix.fused_boolean import FusedTrigger, fuse
@@ -29,7 +29,7 @@ class Triggers:
         self._work: dict[str, tuple[Work, ...]] = {}
         self._fused: dict[tuple[str, int], FusedTrigger | None] = {}
 
-    def fire(self, trigger: Trigger, u: Array, v: Array) -> str:
+    def fire(self, trigger: MatrixTrigger, u: Array, v: Array) -> str:
         """Apply a change u·v of the trigger's input to all views.
 
         Returns why it could not, "" if it could: then the input has changed, and other views are to be evaluated.
@@ -46,7 +46,7 @@ class Triggers:
         has_changed = False
         try:
             for item in self._passes(trigger):
-                if isinstance(item, Pass):
+                if isinstance(item, ViewPass):
                     self._pass(item, values, sizes)
                     if item.view == trigger.input and item.update:
                         has_changed = True
@@ -61,19 +61,19 @@ class Triggers:
             return error.reason
         return ""
 
-    def _passes(self, trigger: Trigger) -> tuple[Work, ...]:
+    def _passes(self, trigger: MatrixTrigger) -> tuple[Work, ...]:
         name = trigger.input.name
         if name not in self._work:
             self._work[name] = schedule_passes(trigger, self._views.maintained.matrices)
         return self._work[name]
 
-    def _kernel(self, trigger: Trigger, rank: int) -> FusedTrigger | None:
+    def _kernel(self, trigger: MatrixTrigger, rank: int) -> FusedTrigger | None:
         case = (trigger.input.name, rank)
         if case not in self._fused:
             self._fused[case] = fuse(trigger, self._passes(trigger), rank)
         return self._fused[case]
 
-    def _pass(self, item: Pass, values: dict[str, Factor], sizes: Sizes) -> None:
+    def _pass(self, item: ViewPass, values: dict[str, Factor], sizes: Sizes) -> None:
         """Visit a view: all products, then the update."""
         views, update, u, v, rotation = self._views, item.update, None, None, None
         xs, ys = ([views.value(r.factor, values, sizes) for r in reads] for reads in (item.straight, item.across))

@@ -20,13 +20,12 @@ from squallpy.program.calculus import Assign, Cmp, Lane, lifted, ring
 from squallpy.program.views import View
 from squallpy.runtime.compiled.functions import CompiledGroup
 from squallpy.runtime.evaluate.casts import cast
-from squallpy.runtime.evaluate.evaluator_table import Function
 from squallpy.runtime.evaluate.exact_arithmetic import LIMIT, largest_magnitude
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.kernel_programs import NotCompilable, ProgramBuilder
-from squallpy.runtime.evaluate.kernel_runner import Batch, Runner
+from squallpy.runtime.evaluate.kernel_runner import ExportedBatch, Runner
 from squallpy.runtime.evaluate.logic import is_true
-from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid, full, take
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, all_valid, full, take
 from squallpy.runtime.kernels.cofactor_lifting import lift_rows
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
@@ -59,7 +58,7 @@ class Grouping:
         late = _ordered([f for f in steps if f not in early])
         ordered = [*early, *late]
         self._early = compile_expression(conjunction(f.predicate for f in early))  # before anything is copied
-        self._late: list[tuple[Column | None, Function]] = [
+        self._late: list[tuple[Column | None, VectorFunction]] = [
             (f.variable, compile_expression(f.value))
             if isinstance(f, Assign)
             else (None, compile_expression(f.predicate))
@@ -87,7 +86,12 @@ class Grouping:
         ]
 
     def __call__(
-        self, rows: int, read: Callable[[str], Vec], mult: Words | None, names: Dictionary, batch: Batch | None = None
+        self,
+        rows: int,
+        read: Callable[[str], Vec],
+        mult: Words | None,
+        names: Dictionary,
+        batch: ExportedBatch | None = None,
     ) -> tuple[Words, Words]:
         """Compute keys and payloads of `rows` tuples, which hold until the next call; `read` gives fields.
 
@@ -165,7 +169,7 @@ class Grouping:
         return Runner(coder.program(), self._scratch.key_width, at)
 
     def _run(
-        self, rows: int, read: Callable[[str], Vec], mult: Words | None, names: Dictionary, batch: Batch | None
+        self, rows: int, read: Callable[[str], Vec], mult: Words | None, names: Dictionary, batch: ExportedBatch | None
     ) -> tuple[Words, Words] | None:
         """Run the program over the rows; keys that are texts are numbered here."""
         runner = self._runners[mult is not None]
@@ -188,14 +192,14 @@ class Grouping:
 
     def _frame(
         self, rows: int, read: Callable[[str], Vec], chosen: Any, columns: dict[int, Vec] | None = None
-    ) -> Frame:
+    ) -> VectorFrame:
         """Read fields of chosen rows (None: of all), and columns that are there."""
 
         def load(id: int) -> Vec:
             vec = read(self._fields[id])
             return vec if chosen is None else take(vec, chosen)
 
-        return Frame(rows, columns or {}, load)
+        return VectorFrame(rows, columns or {}, load)
 
     def _evaluate(
         self, rows: int, read: Callable[[str], Vec], mult: Words | None, names: Dictionary
@@ -265,7 +269,7 @@ def _ordered(steps: list[Assign | Cmp]) -> list[Assign | Cmp]:
     return done
 
 
-def _factors(lane: Lane) -> Callable[[Frame], Any]:
+def _factors(lane: Lane) -> Callable[[VectorFrame], Any]:
     if isinstance(ring(lane), Cofactor):
         return _lifted_values(lane)
     return _real_product(lane) if ring(lane) is Ring.REAL else _product(lane)
@@ -278,35 +282,35 @@ def _values_of(lane: Lane) -> list[Expr]:
     return [value for value, _ in found]
 
 
-def _lifted_values(lane: Lane) -> Callable[[Frame], npt.NDArray[np.float64]]:
+def _lifted_values(lane: Lane) -> Callable[[VectorFrame], npt.NDArray[np.float64]]:
     """Evaluate the values that a lane lifts, as doubles, a row for each variable."""
     functions = [(compile_expression(value), value) for value in _values_of(lane)]
 
-    def run(frame: Frame) -> npt.NDArray[np.float64]:
+    def run(frame: VectorFrame) -> npt.NDArray[np.float64]:
         return np.array([as_doubles(f(frame), value, frame.rows) for f, value in functions])
 
     return run
 
 
-def _product(lane: Lane) -> Callable[[Frame], Any]:
+def _product(lane: Lane) -> Callable[[VectorFrame], Any]:
     """Multiply a lane's factors, NULL counting as 0; None stands for 1."""
     functions = [(compile_expression(f), f.type) for f in lane]
 
-    def run(frame: Frame) -> Any:
+    def run(frame: VectorFrame) -> Any:
         values = [number(f(frame), type, frame.rows) for f, type in functions]
         return reduce(multiply, values) if values else None
 
     return run
 
 
-def _real_product(lane: Lane) -> Callable[[Frame], tuple[Any, Words | None]]:
+def _real_product(lane: Lane) -> Callable[[VectorFrame], tuple[Any, Words | None]]:
     """Multiply a lane's factors as doubles, and find how often each product counts (None: once).
 
     It counts 0 times if a factor is NULL or FALSE, which is not the same as a product with 0, for that may be NaN.
     """
     functions = [(compile_expression(f), f.type) for f in lane]
 
-    def run(frame: Frame) -> tuple[Any, Words | None]:
+    def run(frame: VectorFrame) -> tuple[Any, Words | None]:
         product, counts = np.float64(1.0), None
         for function, type in functions:
             vec = full(function(frame), type, frame.rows)

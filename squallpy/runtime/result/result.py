@@ -16,7 +16,7 @@ from squallpy.logical.expressions import Column, Literal
 from squallpy.physical.plan import Plan, PoolPlan
 from squallpy.program.output_spec import OutputSpec
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
-from squallpy.runtime.evaluate.vectors import Frame, full
+from squallpy.runtime.evaluate.vectors import VectorFrame, full
 from squallpy.runtime.kernels.batch_driver import ADDED, COMPARED, LISTED, SKIPPED
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
@@ -25,7 +25,7 @@ from squallpy.runtime.messages.deltas import Delta, encode
 from squallpy.runtime.output_rows import NO_TEXTS, Printer
 from squallpy.runtime.result.noted_rows import NotedRows
 from squallpy.runtime.result.result_scan import PIECE, CopiedRows, ResultScan, RowScan, Texts
-from squallpy.runtime.result.top_n import Head, TopK
+from squallpy.runtime.result.top_n import FirstGroups, TopK
 from squallpy.runtime.sinks.written_changes import WrittenChanges
 from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
@@ -340,7 +340,7 @@ class Output:
         """True if rows are printed in one order."""
         return bool(self._output.order)
 
-    def head(self, store: Store) -> Head:
+    def head(self, store: Store) -> FirstGroups:
         """Return the printed groups of one that is cut, before a batch."""
         assert self._top
         return self._top.before(store)
@@ -358,7 +358,9 @@ class Output:
             return self.moved(store, self._top.before(store), keys, words[len(keys) :], words[: len(keys)])
         return self._later(store.dictionary, self._pairs if with_old else self._singles, rows)
 
-    def moved(self, store: Store, old: Head | None, keys: Words, words: Words, before: Words | None = None) -> Changes:
+    def moved(
+        self, store: Store, old: FirstGroups | None, keys: Words, words: Words, before: Words | None = None
+    ) -> Changes:
         """Print the change of the first groups, when some groups have these payloads now, and perhaps had those."""
         assert self._top
         new = self._top.after(store, keys, words, before)
@@ -436,7 +438,7 @@ class Output:
         for item, literal in equal.items():
             column = self._output.items[item][1]
             if isinstance(column, Column) and column in places and literal.type == column.type:
-                value = full(compile_expression(literal)(Frame(1, {})), column.type, 1)
+                value = full(compile_expression(literal)(VectorFrame(1, {})), column.type, 1)
                 wanted[places[column]] = int(encode(value, column, 1, store.dictionary)[0])
         if not wanted:
             return None
@@ -446,7 +448,7 @@ class Output:
         keys = store[self._pool.name].rows()[0]
         return np.flatnonzero(np.logical_and.reduce([keys[:, place] == value for place, value in wanted.items()]))
 
-    def _moves(self, old: Head | None, new: Head, names: Dictionary) -> Changes:
+    def _moves(self, old: FirstGroups | None, new: FirstGroups, names: Dictionary) -> Changes:
         """List the changes between the first groups before and after the batch."""
         keys, words, times = self._align(old, new)
         moved = np.flatnonzero((words[0] != words[1]).any(axis=1) | (times[0] != times[1]))
@@ -456,7 +458,7 @@ class Output:
     def _moved_rows(self, names: Dictionary, keys: Words, printed: Words, gone: Words, come: Words) -> Tables:
         return self._printer.changes(self._printer.frame(keys, printed, names), gone, come)
 
-    def _align(self, old: Head | None, new: Head) -> tuple[Words, Words, Words]:
+    def _align(self, old: FirstGroups | None, new: FirstGroups) -> tuple[Words, Words, Words]:
         """Align the groups of both, each once, with payloads and multiplicities before and after."""
         if old and np.array_equal(old.keys, new.keys):
             return new.keys, np.stack([old.words, new.words]), np.stack([old.times, new.times])

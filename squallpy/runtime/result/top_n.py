@@ -22,14 +22,14 @@ SPARE = 64  # groups known, at first, beyond those that are printed
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class FirstGroups:
     """The first groups: keys, payloads, and how often they are printed."""
 
     keys: Words
     words: Words
     times: Words
 
-    def same(self, other: "Head | None") -> bool:
+    def same(self, other: "FirstGroups | None") -> bool:
         """True if it prints the same as another head of the same store."""
         return other is not None and all(
             np.array_equal(a, b)
@@ -47,17 +47,19 @@ class TopK:
         self._edition = 0  # of its strings' numbers
         self._known = Pool(key_width, Payload((Ring.COUNT,)))
         self._bar: tuple[Words, Words] | None = None  # key and payload of the last known group when it became the bar
-        self._head: Head | None = None
+        self._head: FirstGroups | None = None
         self._first = printer.first_order
 
-    def before(self, store: Store) -> Head:
+    def before(self, store: Store) -> FirstGroups:
         """Return the printed groups of a store that has not changed since the last `after`."""
         if not self._knows(store) or self._head is None:
             self._sort_all(store)
         assert self._head is not None
         return self._head
 
-    def after(self, store: Store, changed: Words, payloads: Words | None = None, before: Words | None = None) -> Head:
+    def after(
+        self, store: Store, changed: Words, payloads: Words | None = None, before: Words | None = None
+    ) -> FirstGroups:
         """Return the printed groups of the store after the groups `changed`, each named once, have changed.
 
         Args:
@@ -148,6 +150,6 @@ class TopK:
         ends = np.cumsum(times[:stop])
         most = ends if stop is None else np.minimum(ends, stop)
         printed = np.maximum(most - np.maximum(ends - times[:stop], self._offset), 0)
-        head = Head(keys[:stop], words[:stop], printed)
+        head = FirstGroups(keys[:stop], words[:stop], printed)
         if not head.same(self._head):
             self._head = head

@@ -14,12 +14,12 @@ from typing import NamedTuple
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.records import dataclass
 from squallpy.runtime.sources.foreign_source import in_batch
-from squallpy.runtime.sources.input import Span, whole
-from squallpy.runtime.sources.protocol import Limit, Offset, Source
+from squallpy.runtime.sources.input import OffsetSpan, whole
+from squallpy.runtime.sources.protocol import BatchLimit, Offset, Source
 from squallpy.runtime.sources.replay import Replay
 from squallpy.runtime.sources.stream_times import StreamTimes, TimeLimits, Times
 
-Spans = Mapping[str, Span]
+Spans = Mapping[str, OffsetSpan]
 
 
 class Decision(NamedTuple):
@@ -113,12 +113,12 @@ class Arrivals:
         self.batches = batch + 1 if self.trigger.once else None
         return spans
 
-    def _arrived(self, starts: Mapping[str, Offset], batch: int) -> dict[str, Span]:
+    def _arrived(self, starts: Mapping[str, Offset], batch: int) -> dict[str, OffsetSpan]:
         """Ask every stream for its part of the rows, then for what others have left; each batch begins with another."""
         names, first = list(starts), batch % max(1, len(starts))  # NB: or few rows would all be of the first streams
         groups = self._by_log([*names[first:], *names[:first]])
         if self.trigger.once:
-            latest = {group: self.streams[group[0]].latest(starts[group[0]], Limit()) for group in groups}
+            latest = {group: self.streams[group[0]].latest(starts[group[0]], BatchLimit()) for group in groups}
             return {name: (starts[name], end) for group, end in latest.items() for name in group}
         ends, left, more = dict(starts), self.batch_rows, groups
         for part in (-(-self.batch_rows // max(1, len(groups))), self.batch_rows):
@@ -126,7 +126,7 @@ class Arrivals:
             for group in asked:
                 if left <= 0:
                     break
-                start, limit = ends[group[0]], Limit(rows=min(left, part))
+                start, limit = ends[group[0]], BatchLimit(rows=min(left, part))
                 end = self.streams[group[0]].latest(start, limit)
                 ends |= dict.fromkeys(group, end)
                 taken = sum(self._count(name, start, end) for name in group)

@@ -22,7 +22,7 @@ from squallpy.runtime.formats.arrow_rows import check_read, check_schema, decode
 from squallpy.runtime.formats.file_rows import FileRows
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.formats.type_conversion import check_names
-from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Slice, Source
+from squallpy.runtime.sources.protocol import Backlog, BatchLimit, Offset, Slice, Source
 from squallpy.runtime.sources.source import (
     FileSource,
     RowRange,
@@ -192,7 +192,7 @@ class ForeignSource(Source):
     def initial(self) -> Offset:
         return self._offset("initial", self.inner.initial)
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         end = self._offset("latest", lambda: self.inner.latest(start, limit))
         if is_before(end, start):
             raise SourceFault(self.name, f"went back from {_shown(start)} to {_shown(end)}", span=self.relation.span)

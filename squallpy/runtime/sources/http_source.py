@@ -22,7 +22,7 @@ from squallpy.catalog.format_options import ARROW
 from squallpy.catalog.relation import MULT, Relation
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.sources.foreign_source import ArrowPart, ForeignSource, check_rows, names_asked
-from squallpy.runtime.sources.protocol import Limit, Offset, Source, Spool
+from squallpy.runtime.sources.protocol import BatchLimit, Offset, Source, Spool
 from squallpy.runtime.sources.push_server import Endpoint, Overloaded, PushServer, Unfit
 from squallpy.runtime.sources.received_lines import (
     LineSource,
@@ -164,7 +164,7 @@ class PostedRows(Source):
     def initial(self) -> Offset:
         return {"row": 0}
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         with self._lock:
             self._taken, self._waiting = self._waiting, []
         return {"row": start["row"] + sum(len(request.rows) for request in self._taken)}

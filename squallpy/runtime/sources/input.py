@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from squallpy.base.records import dataclass
 from squallpy.runtime.sources.foreign_source import ForeignSlice, SourceFault, name_batch
-from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
+from squallpy.runtime.sources.protocol import BatchLimit, Offset, Slice, Source
 from squallpy.runtime.sources.stream_times import Times
 
-Span = tuple[Offset, Offset]
+OffsetSpan = tuple[Offset, Offset]
 
 
 class Slices(dict[str, tuple[Slice, ...]]):
@@ -35,7 +35,7 @@ class BatchSpans:
     """A batch: its number, where it begins and ends in each source, and the processing times of streams."""
 
     number: int
-    spans: Mapping[str, Span]
+    spans: Mapping[str, OffsetSpan]
     times: Times = field(default_factory=dict)
 
 
@@ -52,7 +52,7 @@ class Batches(Protocol):
         """The number of a batch by whose size others can be planned."""
         ...
 
-    def spans(self, batch: int) -> Mapping[str, Span] | None:
+    def spans(self, batch: int) -> Mapping[str, OffsetSpan] | None:
         """Find where a batch begins and ends in each stream; None if there is nothing to read yet."""
         ...
 
@@ -159,10 +159,10 @@ class Input:
         return row_counts(self.whole(replace(step, spans=counted)))
 
 
-def whole(source: Source) -> Span:
+def whole(source: Source) -> OffsetSpan:
     """Find where all that a source has begins and ends."""
     start = source.initial()
-    return start, source.latest(start, Limit())
+    return start, source.latest(start, BatchLimit())
 
 
 def row_counts(slices: Slices) -> dict[str, int]:

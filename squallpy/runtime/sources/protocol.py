@@ -23,7 +23,7 @@ Offset = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class BatchLimit:
     """The most that a batch should have of a source; None: all there is."""
 
     rows: int | None = None
@@ -144,7 +144,7 @@ class Source(ABC):
         ...
 
     @abstractmethod
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         """Return how far a batch from `start` may read now: `start` itself if there is nothing new; never waits."""
         ...
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from squallpy.base.records import dataclass
 from squallpy.runtime.formats.counted_table import concat_tables
-from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Source
+from squallpy.runtime.sources.protocol import Backlog, BatchLimit, Offset, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class PushedRows(Source):
     def initial(self) -> Offset:
         return {"row": 0}
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         taken, count = list[pa.Table](), 0
         with self._lock:
             self._committed = self._waiting[0][1] if self._waiting else None

@@ -38,7 +38,7 @@ from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.arrow_rows import fields_of
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.sources.foreign_source import SourceFault, described
-from squallpy.runtime.sources.protocol import Limit, Offset, Source
+from squallpy.runtime.sources.protocol import BatchLimit, Offset, Source
 from squallpy.runtime.sources.python_rows import arrow_schema, arrow_table
 from squallpy.runtime.sources.source import columns_of_changes, cut, fields_read
 from squallpy.runtime.sources.spark_schema import declared_schema, spark_schema
@@ -104,7 +104,7 @@ class PythonStream(_PythonSource):
     def initial(self) -> Offset:
         return self._reader.initialOffset()
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         if not self._takes_limit:
             found: Offset = self._reader.latestOffset()  # type: ignore[call-arg]
             return found
@@ -119,7 +119,7 @@ class PythonStream(_PythonSource):
     def close(self) -> None:
         self._reader.stop()
 
-    def _limit(self, limit: Limit) -> ReadLimit:
+    def _limit(self, limit: BatchLimit) -> ReadLimit:
         """Return the limit that the reader asks for, within that of a batch.
 
         NB: a reader need not know any other limit than the one it asks for, and that there is none.
@@ -143,7 +143,7 @@ class PythonTable(_PythonSource):
     def initial(self) -> Offset:
         return {"read": 0}
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         return {"read": 1}
 
     def split(self, start: Offset, end: Offset, tasks: int) -> "Sequence[PartitionSlice]":
@@ -165,7 +165,7 @@ class SimplePythonStream(_PythonSource):
     def initial(self) -> Offset:
         return self._reader.initialOffset()
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         rows, end = self._reader.read(dict(start))
         table = arrow_table(self._name, rows, self._schema)
         if end != start:

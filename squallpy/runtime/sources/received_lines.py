@@ -56,7 +56,7 @@ def line_table(lines: Sequence[bytes]) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Text(File):
+class ReceivedText(File):
     """A text in memory, which is read as a file is."""
 
     data: bytes = b""
@@ -99,7 +99,7 @@ class ReceivedLines:
         """Parse lines, each for itself: a row has no line ends."""
         unclosed = _unclosed(lines, Dialect.of(relation.options)) if relation.row_format == "csv" else frozenset[int]()
         data = _joined([b"-" if i in unclosed else line for i, line in enumerate(lines)] if unclosed else lines)
-        text = Text("", HEAD + len(data), 0, name, data=_HEAD + data)
+        text = ReceivedText("", HEAD + len(data), 0, name, data=_HEAD + data)
         part = open_part(replace(relation, format=relation.row_format), text)
         return ReceivedLines(part, first, unclosed)
 
@@ -147,10 +147,10 @@ class ReceivedLines:
 
 def _unclosed(lines: Sequence[bytes], dialect: Dialect) -> frozenset[int]:
     """Find the lines that would go on behind their ends."""
-    from squallpy.runtime.formats.line_index import AT_LINE, Scan  # NB: loads kernels, which takes half a second
+    from squallpy.runtime.formats.line_index import AT_LINE, LineScan  # NB: loads kernels, which takes half a second
 
     def is_whole(some: Sequence[bytes]) -> bool:
-        scan = Scan(dialect)
+        scan = LineScan(dialect)
         scan.run(_joined(some))
         return scan.mode == AT_LINE and scan.rows == len(some)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from squallpy.runtime.sources.protocol import Limit, Offset, Source
+from squallpy.runtime.sources.protocol import BatchLimit, Offset, Source
 from squallpy.runtime.sources.table_slice import TableSlice
 
 WAITING = 100_000  # rows that are taken ahead
@@ -46,7 +46,7 @@ class ReceivedSource(Source):
     def initial(self) -> Offset:
         return {"row": 0}
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         if self._thread is None:
             self._thread = threading.Thread(target=self._receive, args=(start["row"],), daemon=True)
             self._thread.start()

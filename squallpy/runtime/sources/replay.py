@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from squallpy.base.records import dataclass
-from squallpy.runtime.sources.input import Span
+from squallpy.runtime.sources.input import OffsetSpan
 from squallpy.runtime.sources.stream_times import Times
 
 Sizes = Mapping[str, int]
@@ -91,7 +91,7 @@ class RowBatches(ABC):
         starts, ends = self.bounds(batch)
         return {name: (start, ends[name]) for name, start in starts.items()}
 
-    def spans(self, batch: int) -> dict[str, Span]:
+    def spans(self, batch: int) -> dict[str, OffsetSpan]:
         """Find where a batch begins and ends in each stream."""
         return {name: ({"row": start}, {"row": stop}) for name, (start, stop) in self.ranges(batch).items()}
 

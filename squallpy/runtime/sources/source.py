@@ -32,7 +32,7 @@ from squallpy.runtime.formats.skipped_rows import EXAMPLES, SkippedRows, mark_sk
 from squallpy.runtime.formats.type_conversion import PROGRESS, Problem, check_names
 from squallpy.runtime.sources.changelog_rows import read_part, rows_of_changes
 from squallpy.runtime.sources.located_rows import LocatedRows
-from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Source
+from squallpy.runtime.sources.protocol import Backlog, BatchLimit, Offset, Source
 from squallpy.runtime.sources.shuffled_rows import ShuffledRows
 
 SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
@@ -140,7 +140,7 @@ class RowSource(Source):
     def initial(self) -> Offset:
         return {"row": 0}
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         return {"row": self.rows if limit.rows is None else min(self.rows, start["row"] + limit.rows)}
 
     def split(self, start: Offset, end: Offset, tasks: int) -> Sequence["RowRange"]:

@@ -24,7 +24,7 @@ from squallpy.runtime.formats.compression import named_codec
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.sources.file_piece import FilePiece, LoggedPiece, end_checksum
 from squallpy.runtime.sources.folder_listing import FolderListing
-from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Source
+from squallpy.runtime.sources.protocol import Backlog, BatchLimit, Offset, Source
 from squallpy.runtime.sources.source import FileSource, RowRange, SourceFile, check_columns, fields_read, open_part
 
 PATIENCE = 10.0  # seconds after its last change in which a file that is read whole gets its end
@@ -32,7 +32,7 @@ OPEN = 64  # files that grow without being scanned anew
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadColumns:
     """Columns that batches have read of a source, and the checksums of what they read, by the number of the piece."""
 
     columns: Sequence[str]
@@ -84,7 +84,7 @@ class WatchedFiles(Source):
     def initial(self) -> Offset:
         return {"row": 0}
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         found = {file.path: file for file in (*self._unfinished, *self._listing.look())}
         self._unfinished = []
         for file in found.values():
@@ -179,7 +179,7 @@ class WatchedFiles(Source):
         gone = {path for path in self._known if self._listing.find(path) is None}
         return next((piece.file.display_name for piece in self._pieces if piece.file.path in gone), "")
 
-    def compare(self, read: Read, done: Offset, folder: str) -> None:
+    def compare(self, read: ReadColumns, done: Offset, folder: str) -> None:
         """Compare files that have another size or time by now with the checksums of what was read of them; SQ6001."""
         found = {path: self._listing.find(path) for path in self._known}
         for number, (piece, start) in enumerate(zip(self._pieces, self._starts, strict=False)):

@@ -11,7 +11,7 @@
     planned_job          a job planned once, run many times
     worker_tasks         the stages in Python workers
     worker_daemon        the process that Python workers are forked from
-    partition_placement  hosts of partitions
+    preferred_locations  hosts of partitions
     package_archive      the archive sent to executors of a cluster
     submit               the spark-submit command
     jvm_gateway          the JVM of spark-submit

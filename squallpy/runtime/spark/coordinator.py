@@ -20,9 +20,9 @@ from squallpy.base.records import dataclass
 from squallpy.base.timing import SILENT, Trace
 from squallpy.codegen.program import PlanCode
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import Node, Sender, Stats, split_answer, unpack_parcels
+from squallpy.runtime.batch.micro_batch import PartitionStages, Sender, Stats, split_answer, unpack_parcels
 from squallpy.runtime.checkpoint.state_folders import StateLocation
-from squallpy.runtime.checkpoint.state_partition import StatePartition, Steps
+from squallpy.runtime.checkpoint.state_partition import StatePartition, StepRange
 from squallpy.runtime.compiled.functions import CompiledPlan
 from squallpy.runtime.compiled.worker_code import WorkerCode
 from squallpy.runtime.joiners.band_policy import BandPolicy
@@ -119,7 +119,7 @@ class PlanStages:
         self._plan, self._sources, self._location, self._trace = plan, sources, location, trace
         self._code = code
         self._compiled: CompiledPlan | None = None
-        self._nodes = list[Node]()
+        self._nodes = list[PartitionStages]()
         self.writers: Mapping[int, PartWriter] = {}
         """The writers of queries, by their places, of which partitions print the changes."""
         self._partitions: dict[int, tuple[StatePartition, HandOffStore]] = {}
@@ -133,7 +133,7 @@ class PlanStages:
             supersteps = from_json(Supersteps, json.loads(directive))
             if stage < supersteps.count:
                 blocks = self._open_blocks(partition)
-                output = blocks.apply(batch, messages, stage, Steps(supersteps.first, supersteps.count))
+                output = blocks.apply(batch, messages, stage, StepRange(supersteps.first, supersteps.count))
                 return unpack_parcels(output), (blocks.report(partition),)
             stage, directive = stage - supersteps.count, supersteps.rest
         begin = perf_counter()
@@ -171,7 +171,7 @@ class PlanStages:
     def _open(self, partition: int) -> tuple[StatePartition, HandOffStore]:
         """Open the state of a partition and its hand-off store."""
         if partition not in self._partitions:
-            name, node = f"partition-{partition}", Node(self._plan, partition, self._trace, self._compiled)
+            name, node = f"partition-{partition}", PartitionStages(self._plan, partition, self._trace, self._compiled)
             self._nodes.append(node)
             state = self._location.partition(name, store_layout(self._plan), *node.runs, trace=self._trace)
             self._partitions[partition] = state, HandOffStore(self._location.durable, name)

@@ -29,7 +29,7 @@ from squallpy.runtime.sinks.written_changes import WrittenChanges, WrittenPart
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.coordinator import BatchCoordinator
 from squallpy.runtime.spark.micro_batch_loop import BatchTimes, StreamJob, run
-from squallpy.runtime.spark.partition_placement import evict_local_state
+from squallpy.runtime.spark.preferred_locations import evict_local_state
 from squallpy.runtime.spark.spark_session import Cluster, start
 from squallpy.runtime.spark.stream_source import started
 from squallpy.runtime.spark.timeline import timeline

@@ -29,17 +29,17 @@ from squallpy.base.events import INFO, SPARK, first_line, log_event
 from squallpy.base.records import dataclass
 from squallpy.base.timing import SILENT, Trace
 from squallpy.runtime.sources.input import Input
-from squallpy.runtime.spark.partition_placement import Placement
 from squallpy.runtime.spark.planned_job import PlannedJob, RowFetcher, StageFunction, exchange, map_stage
+from squallpy.runtime.spark.preferred_locations import PreferredLocations
 from squallpy.runtime.spark.worker_tasks import (
     APPLY_DIRECTIVE,
     BATCH,
     FEED_DIRECTIVE,
-    Apply,
+    ApplyTask,
     BetweenStage,
     Directives,
-    Feed,
     FeedStage,
+    FeedTask,
     LastStage,
     Output,
     PickledStages,
@@ -69,8 +69,8 @@ class StreamJob:
     """Their number; None: without end."""
     splits: int
     partitions: int
-    feed: Feed
-    apply: Apply
+    feed: FeedTask
+    apply: ApplyTask
     checkpoint: str
     stages: int = 1
     first: int = 0
@@ -166,9 +166,9 @@ class _Loop:
         self.session, self.job, self.on_batch, self.stop = session, job, on_batch, stop
         packed = session.sparkContext.broadcast(cloudpickle.dumps((job.feed, job.apply, job.trace)))  # type: ignore[no-untyped-call]
         self.pickled = PickledStages(uuid.uuid4().hex, packed)
-        self.placement = Placement(session, job.partitions)
-        self.tasks = self.placement.tasks
-        self.reads = job.skips_feed and job.stages > 0 and self.placement.is_here
+        self.preferred = PreferredLocations(session, job.partitions)
+        self.tasks = self.preferred.tasks
+        self.reads = job.skips_feed and job.stages > 0 and self.preferred.is_here
         self.readers = self.tasks if self.reads else job.splits
         self.stages = lru_cache(self._create_stages)
         self.ended = threading.Event()
@@ -203,7 +203,7 @@ class _Loop:
         """Stop Spark's loop and release its resources."""
         try:
             query.stop()
-            self.placement.close()
+            self.preferred.close()
             for _, plan in self._plans.values():
                 plan.drop()
             self.pickled.packed.destroy()
@@ -256,7 +256,7 @@ class _Loop:
     def _run(self, batch: int, begins: bool) -> None:
         """Run a batch; `begins`: it is the first of its tick."""
         start, began = perf_counter(), time()
-        self.placement.refresh()
+        self.preferred.refresh()
         if self.job.prepare:
             self.job.prepare(batch)
         told = self.job.directives() if self.job.directives else Directives(self.job.stages)
@@ -271,7 +271,7 @@ class _Loop:
         built = perf_counter()
         outputs, report = self._collect_applied(sent) if told.stages else self._collect_feed(sent)
         end = perf_counter()
-        self.placement.record_time(end - start)
+        self.preferred.record_time(end - start)
         times = BatchTimes(
             batch,
             job=end - start,
@@ -291,7 +291,7 @@ class _Loop:
 
     def _plan_job(self, count: int) -> PlannedJob:
         """Plan the last stage's output once, as long as tasks stay where they are."""
-        ticks = self.placement.feed_source(self.readers)
+        ticks = self.preferred.feed_source(self.readers)
         known, plan = self._plans.get(count, (None, None))
         if plan and (known is not ticks or plan.is_exhausted):
             plan.drop()
@@ -307,7 +307,7 @@ class _Loop:
         sent = map_stage(first, ticks)
         for number, stage in enumerate(others, 1 if self.reads else 0):
             self._call(self._title(number))
-            sent = map_stage(stage, self.placement.prefer_state_hosts(exchange(sent, self.tasks)))
+            sent = map_stage(stage, self.preferred.prefer_state_hosts(exchange(sent, self.tasks)))
         return sent
 
     def _call(self, title: str) -> None:

@@ -66,7 +66,7 @@ SETTINGS = {
     # Executors log at the driver's level (see `_align_log_levels`): logging was a sixth of a small task's work
     "spark.executor.syncLogLevel.enabled": "true",
     # A partition waits for the host of its state instead of being rebuilt on another (later for as long as batches
-    # take, see partition_placement.py); and only its state counts, not from where most of its rows come
+    # take, see preferred_locations.py); and only its state counts, not from where most of its rows come
     "spark.locality.wait": "30s",
     "spark.shuffle.reduceLocality.enabled": "false",
     # An executor's exchange files die with it: recompute them at once instead of asking for them during 15 s

@@ -20,7 +20,7 @@ from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.result.result import NO_TESTS, BatchChanges, Changes, Equal
 from squallpy.runtime.result.result_scan import RowScan
-from squallpy.runtime.sources.input import Batches, BatchSpans, Input, Span
+from squallpy.runtime.sources.input import Batches, BatchSpans, Input, OffsetSpan
 from squallpy.runtime.sources.stream_times import Times
 from squallpy.runtime.spark.executor import SparkExecutor
 from squallpy.runtime.spark.spark_session import Cluster
@@ -45,7 +45,7 @@ class _Gate:
     def example(self) -> int:
         return self.inner.example
 
-    def spans(self, batch: int) -> Mapping[str, Span] | None:
+    def spans(self, batch: int) -> Mapping[str, OffsetSpan] | None:
         if batch > self.last:
             self.waiting.set()
             return None

@@ -42,7 +42,7 @@ from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.sources.foreign_source import ArrowPart, ForeignSource, SourceFault, check_rows
 from squallpy.runtime.sources.input import Input
-from squallpy.runtime.sources.protocol import Limit, Offset
+from squallpy.runtime.sources.protocol import BatchLimit, Offset
 from squallpy.runtime.sources.python_rows import arrow_schema
 from squallpy.runtime.sources.python_source import find_data_source
 from squallpy.runtime.sources.source import RowSource, fields_read
@@ -128,7 +128,7 @@ class SparkStream(RowSource):
         except (PySparkException, Py4JJavaError) as error:
             raise self._fault(error) from error
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         # NB: asked before rows are counted, so that none can come in between
         is_over = self._query is not None and not self._query.isActive
         if self._query and is_over and (error := self._query.exception()):

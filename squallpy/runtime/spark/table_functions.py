@@ -27,7 +27,7 @@ from squallpy.functions.graph_functions import DAMPING, GRAPHS, MOST_STEPS, STEP
 from squallpy.maintain.matrix.compile_triggers import compile_program
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.matrix_expressions import Name
-from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.matrix_program import MatrixInput
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.matrix.memory_check import check_memory
@@ -55,7 +55,7 @@ def evaluate_program(
     declared = []
     for name in inputs:
         rows, cols = (Size.of(int(size) if size.isdigit() else size) for size in shapes[name].split())
-        declared.append(Input(Name(name, rows, cols)))
+        declared.append(MatrixInput(Name(name, rows, cols)))
     program = read_program(text, declared, ring)
     sizes = {s: n for name in inputs for s, n in zip(shapes[name].split(), inputs[name].shape, strict=True)}
     compiled = compile_program(program, [], {symbol: sizes[symbol] for symbol in program.symbols()})
@@ -125,7 +125,7 @@ class Edges(ColumnCollector):
 
 def _check_square_fits(n: int, ring: Semiring) -> None:
     """Raise SQ5013 before an array is made that memory has no room for."""
-    program = read_program("B := A", [Input(Name("A", Size.of("n"), Size.of("n")))], ring)
+    program = read_program("B := A", [MatrixInput(Name("A", Size.of("n"), Size.of("n")))], ring)
     check_memory("the edges", compile_program(program, [], {"n": n}).maintained, {"n": n})
 
 

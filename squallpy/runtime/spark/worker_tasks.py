@@ -30,13 +30,13 @@ from squallpy.base.timing import Seconds, Trace
 from squallpy.runtime.checkpoint.partition_report import PartitionReport
 from squallpy.runtime.sinks.written_changes import WrittenPart
 
-Feed = Callable[..., Iterable[tuple[int, bytes]]]
+FeedTask = Callable[..., Iterable[tuple[int, bytes]]]
 """Callable (batch, split[, directive]) → messages (target partition, payload): reads a split of a batch and routes it.
 
 Where each task reads the whole batch, `only` names the partitions that it makes messages for."""
 Reports = tuple[PartitionReport | WrittenPart, ...]
 """Reports of partitions on a batch, and what they have written of it, beside its outputs."""
-Apply = Callable[..., tuple[Sequence[tuple[int, bytes]], Reports]]
+ApplyTask = Callable[..., tuple[Sequence[tuple[int, bytes]], Reports]]
 """Callable (batch, partition, stage, its messages[, directive]) → messages for the next stage (of the last, one, the
 output), and reports."""
 
@@ -68,7 +68,7 @@ class PickledStages:
     packed: "Broadcast[bytes]"
     version: str = __version__
 
-    def open(self) -> tuple[Feed, Apply, Trace]:
+    def open(self) -> tuple[FeedTask, ApplyTask, Trace]:
         """Unpickle the callables, with their state of earlier batches in this worker; SQ8005 for another squallpy
         version."""
         if self.version != __version__:
@@ -85,7 +85,7 @@ class PickledStages:
 
 
 @lru_cache(maxsize=4)  # NB: a worker outlives a query, whose callables hold memory
-def _unpacked(pickled: PickledStages) -> tuple[Feed, Apply, Trace]:
+def _unpacked(pickled: PickledStages) -> tuple[FeedTask, ApplyTask, Trace]:
     allow_depth()
     feed, apply, trace = cloudpickle.loads(pickled.packed.value)
     return feed, apply, trace

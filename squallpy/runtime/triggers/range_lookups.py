@@ -34,7 +34,7 @@ from squallpy.physical.plan import Lookup
 from squallpy.runtime.evaluate.exact_arithmetic import LIMIT, largest_magnitude, masked
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
-from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid, full
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, all_valid, full
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.radix_sort import ascending
@@ -42,7 +42,7 @@ from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
 from squallpy.runtime.messages.deltas import encode, rank_of
 
 # The rows of a statement, or those of them that are chosen; the ranged variable are the given words.
-Framed = Callable[[Words | None, Words | None], Frame]
+Framed = Callable[[Words | None, Words | None], VectorFrame]
 TRIED = 512  # values that a bisection tries at a time: a predicate takes as long for some as for one
 NEAR = 8  # values that it tries first on either side of where a bound should be
 _FAR = 2.0**62
@@ -90,7 +90,7 @@ class Ranges:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         return index.find_below(keys, self._least)
 
-    def test(self, frame: Frame) -> Any:
+    def test(self, frame: VectorFrame) -> Any:
         """Evaluate the predicates."""
         true: Any = np.ones(frame.rows, bool)
         for side in (self._rising, self._falling):
@@ -120,7 +120,7 @@ class _Side:
         guess = next((expr for part in parts if (expr := _approximate_bound(part, variable))), None)
         self._guess = None if guess is None else (compile_expression(guess), guess)
 
-    def test(self, frame: Frame) -> Any:
+    def test(self, frame: VectorFrame) -> Any:
         return is_true(self._predicate(frame))
 
     def compare(self, index: SortedIndex, n: int, framed: Framed, names: Dictionary) -> tuple[Words, Any]:
@@ -200,7 +200,9 @@ class _Bound:
         self.terms, self.strict, self.optional = tuple(terms), strict, optional
         self._functions = [(sign, compile_expression(term), term.type) for sign, term in terms]
 
-    def find(self, type: Type, rising: bool, index: SortedIndex, frame: Frame, names: Dictionary) -> tuple[Words, Any]:
+    def find(
+        self, type: Type, rising: bool, index: SortedIndex, frame: VectorFrame, names: Dictionary
+    ) -> tuple[Words, Any]:
         """Find the first (or last) rank that qualifies, row by row, NULL where a term is NULL; and whether there is
         one."""
         n, (least, most) = frame.rows, (LEAST, GREATEST)
@@ -219,7 +221,7 @@ class _Bound:
             rank = rank_of(rank, 1 if rising else -1)
         return rank if valid is None else np.where(valid, rank, NULL), there
 
-    def _sum(self, frame: Frame, step: int) -> tuple[Any, Any]:
+    def _sum(self, frame: VectorFrame, step: int) -> tuple[Any, Any]:
         """Sum the terms and `step`, exactly; and mark where none of the terms is NULL."""
         vecs = [(sign, _complete(function(frame), type, frame.rows)) for sign, function, type in self._functions]
         values = [(sign, masked(vec)) for sign, vec in vecs]

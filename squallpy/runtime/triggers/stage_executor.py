@@ -11,7 +11,7 @@ from squallpy.base.timing import SILENT, Trace
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.codegen.statement_code import touched_name
 from squallpy.physical.distribute.location_tags import EVERYWHERE
-from squallpy.physical.joins.joiner_groups import Homes
+from squallpy.physical.joins.joiner_groups import GroupHomes
 from squallpy.physical.plan import Derive, Lookup, Plan, Stage, Update
 from squallpy.program.auxiliary.divided_rows import DividedRows
 from squallpy.program.auxiliary.fixpoint import Fixpoint
@@ -37,7 +37,7 @@ from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.time.unmatched_deletes import COUNTS, book, ledger_layouts
 from squallpy.runtime.time.watermark import clock_layouts, read_watermarks, tick
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
-from squallpy.runtime.triggers.statement_execution import Keeper, Noted, Statement, statements_of_checked
+from squallpy.runtime.triggers.statement_execution import Keeper, Noted, RunnableStatement, statements_of_checked
 
 Deltas = dict[str, Delta]  # by name
 
@@ -105,7 +105,7 @@ class Notes:
         if window.late_rows:
             self.late_rows.setdefault(window.stream, []).extend(window.late_rows)
 
-    def count_lookups(self, statement: Statement) -> None:
+    def count_lookups(self, statement: RunnableStatement) -> None:
         """Add the lookups of a statement that was interpreted."""
         compared, pairs = statement.take_counts()
         self.compared += compared
@@ -158,14 +158,14 @@ class StageExecutor:
         self._touched = {n.source.name: TouchTracker(n.source) for n in seen.values() if n.kind.has_groups}
         rows = {name: RowsOf(seen[name], self._touched[seen[name].source.name]) for name in looked}
         runs = compiled.runs(plan.stages.index(stage)) if compiled else {}
-        self._steps: list[Statement | Derive | CompiledRun] = []
+        self._steps: list[RunnableStatement | Derive | CompiledRun] = []
         for number, s in enumerate(stage.steps):
             if number in runs:
                 self._steps.append(runs[number])
             elif not any(run.code.first < number < run.code.stop for run in runs.values()):
-                self._steps.append(Statement(s, payloads, rows) if isinstance(s, Update) else s)
+                self._steps.append(RunnableStatement(s, payloads, rows) if isinstance(s, Update) else s)
         self._checked = statements_of_checked(runs.values(), stage.steps, payloads, rows)
-        self._statements = [step for step in self._steps if isinstance(step, Statement)]
+        self._statements = [step for step in self._steps if isinstance(step, RunnableStatement)]
         self._statements += [step for statements in self._checked.values() for step in statements]
         self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
         self._ledger_names = [PoolName(feed.relation.name, Role.LEDGER) for feed in plan.sources]
@@ -305,7 +305,7 @@ class StageExecutor:
 
     def _home_filter(self, step: Update, batch: BatchPlan, names: Dictionary) -> Keeper:
         """Make the filter of rows that all groups of joiners see: those stored in this joiner's group."""
-        homes, group = Homes(tuple(grid.joiners for grid in batch.grids)), batch.group(self._partition)
+        homes, group = GroupHomes(tuple(grid.joiners for grid in batch.grids)), batch.group(self._partition)
         by, columns = range(len(step.keys)), step.keys
 
         def mine(keys: Words) -> Words:

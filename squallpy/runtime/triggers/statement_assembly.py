@@ -16,7 +16,7 @@ from squallpy.base.types import DOUBLE, Kind, Type
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, are_stored_alike, conjuncts
 from squallpy.physical.plan import AuxiliaryPlan, FilterStep, Let, Lookup, StatementStep, Update
 from squallpy.program.calculus import Lane, lifted
-from squallpy.program.views import Row
+from squallpy.program.views import RowFields
 from squallpy.runtime.kernels import statement_steps
 from squallpy.runtime.kernels.cofactor_blocks import BLOCK, LIFTED, SCALAR, kind_of_factor
 from squallpy.runtime.kernels.memory_regions import Words
@@ -139,7 +139,7 @@ def _encode(
     match step:
         case Lookup(range=None, row=None):
             return _lookup(step, registers, known, source)
-        case Lookup(row=Row(aux)):
+        case Lookup(row=RowFields(aux)):
             return _row(step, auxiliary[aux], registers, known)
         case FilterStep(predicate):
             compared = [_encode_comparison(part, registers) for part in conjuncts(predicate)]

@@ -19,10 +19,9 @@ from squallpy.program.calculus import lifted
 from squallpy.runtime.auxiliary.groups import RowsOf
 from squallpy.runtime.auxiliary.maintainer import TouchTracker
 from squallpy.runtime.compiled.functions import CompiledRun
-from squallpy.runtime.evaluate.evaluator_table import Function
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
-from squallpy.runtime.evaluate.vectors import Frame, Vec, full
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, full
 from squallpy.runtime.joiners.joiner import ChangeTracker
 from squallpy.runtime.kernels import statement_steps
 from squallpy.runtime.kernels.content_hash import hash_columns
@@ -71,7 +70,7 @@ class _TooManyPairs(Exception):
     """A range makes more pairs of the rows than fit in memory at a time."""
 
 
-class Statement:
+class RunnableStatement:
     """An update made runnable."""
 
     def __init__(
@@ -81,7 +80,7 @@ class Statement:
         self._code = assemble(update, payloads, {name: rows.plan for name, rows in auxiliary.items()})
         self._payload = payloads[update.delta]
         self._variables = {v.id: v for v in _variables(update)}
-        self._functions: dict[int, Function] = {
+        self._functions: dict[int, VectorFunction] = {
             i: compile_expression(part.predicate if isinstance(part, FilterStep) else part.value)
             for i, part in enumerate(self._code.parts)
             if isinstance(part, FilterStep | Let)
@@ -220,7 +219,7 @@ class Statement:
         assert step.range is not None
         variable = step.range.variable
 
-        def framed(words: Words | None, chosen: Words | None) -> Frame:
+        def framed(words: Words | None, chosen: Words | None) -> VectorFrame:
             some = rows if chosen is None else rows.pick(chosen)
             return self._frame(some, names, {} if words is None else {variable.id: words})
 
@@ -291,14 +290,14 @@ class Statement:
         """Gather the values by which a lookup looks, row by row."""
         return np.ascontiguousarray(rows.columns[[self._code.registers[v.id] for _, v in step.bound_keys]].T)
 
-    def _frame(self, rows: _Rows, names: Dictionary, more: Mapping[int, Words] | None = None) -> Frame:
+    def _frame(self, rows: _Rows, names: Dictionary, more: Mapping[int, Words] | None = None) -> VectorFrame:
         """Make a frame of the rows' variables, and of `more` of them."""
 
         def load(id: int) -> Vec:
             words = more[id] if more and id in more else rows.columns[self._code.registers[id]]
             return decode(np.ascontiguousarray(words), self._variables[id], names)
 
-        return Frame(len(rows), {}, load)
+        return VectorFrame(len(rows), {}, load)
 
 
 def statements_of_checked(
@@ -306,10 +305,14 @@ def statements_of_checked(
     steps: Sequence[Update | Derive],
     payloads: Mapping[str, Payload],
     auxiliary: Mapping[str, RowsOf],
-) -> dict[CompiledRun, list[Statement]]:
+) -> dict[CompiledRun, list[RunnableStatement]]:
     """Make the statements of functions that may have no answer, which are interpreted then."""
     return {
-        run: [Statement(s, payloads, auxiliary) for s in steps[run.code.first : run.code.stop] if isinstance(s, Update)]
+        run: [
+            RunnableStatement(s, payloads, auxiliary)
+            for s in steps[run.code.first : run.code.stop]
+            if isinstance(s, Update)
+        ]
         for run in runs
         if run.code.is_checked
     }

@@ -18,7 +18,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.settings import BINARY_OPERATORS
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.heavy_keys import HEAVY_FRACTION, HeavyKeys, hash_joiner, initial_heavy_keys
-from squallpy.physical.joins.joiner_groups import Homes, powers_of_two, square_grids
+from squallpy.physical.joins.joiner_groups import GroupHomes, powers_of_two, square_grids
 from squallpy.physical.joins.key_frequencies import Keys
 from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets, find_best_mapping, find_square_mapping
 from squallpy.physical.joins.migration_controller import Controller, Policy, Sizes
@@ -92,7 +92,7 @@ class Dynamic:
     controllers: tuple[Controller, ...]
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
-        homes = Homes(tuple(c.grid.joiners for c in self.controllers)).of(tickets)
+        homes = GroupHomes(tuple(c.grid.joiners for c in self.controllers)).of(tickets)
         positions, joiners, stored = [], [], []
         for i, controller in enumerate(self.controllers):
             targets = controller.grid.targets(side, tickets)

@@ -26,7 +26,7 @@ import numpy as np
 
 from squallpy.base.records import dataclass
 from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets
-from squallpy.physical.joins.migration_transfers import Migration, Progress
+from squallpy.physical.joins.migration_transfers import Migration, TransferProgress
 
 
 class TupleSet(Enum):
@@ -134,7 +134,7 @@ class Phase:
     migration: Migration | None = None
     signalled: tuple[int, ...] = ()  # reshufflers that have switched
     heard: tuple[int, ...] = ()  # joiners that have sent all
-    progress: tuple[Progress, ...] = ()  # of τ, by side
+    progress: tuple[TransferProgress, ...] = ()  # of τ, by side
 
 
 START = Phase()
@@ -181,7 +181,7 @@ class Joiner(Generic[T]):
         assert phase.migration in (None, migration), "a migration started before the last one was over"
         assert reshuffler not in phase.signalled, f"reshuffler {reshuffler} switched twice"
         if phase.migration is None:
-            progress = tuple(Progress(self._to_send(migration, side)) for side in Side)
+            progress = tuple(TransferProgress(self._to_send(migration, side)) for side in Side)
             phase = replace(phase, migration=migration, progress=progress)
         self.phase = replace(phase, signalled=(*phase.signalled, reshuffler))
         self._partners()
@@ -210,7 +210,7 @@ class Joiner(Generic[T]):
 
     def send(self, received: int, rate: float, floor: int = 0) -> list[Parcel[T]]:
         """Send more of τ, as much as this many new tuples allow."""
-        out, after = list[Parcel[T]](), list[Progress]()
+        out, after = list[Parcel[T]](), list[TransferProgress]()
         for side, before in zip(Side, self.phase.progress, strict=True):
             after.append(before.step(received, rate, floor))
             if after[-1].sent > before.sent:

@@ -18,7 +18,7 @@ import numpy as np
 
 from squallpy.base.records import dataclass
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.joiner_groups import Homes, meet, powers_of_two, square_grids
+from squallpy.physical.joins.joiner_groups import GroupHomes, meet, powers_of_two, square_grids
 from squallpy.physical.joins.mapping import Numbers, Side
 from squallpy.physical.joins.migration_controller import DEFAULT, Controller, Policy, Sizes
 from squallpy.physical.joins.migration_transfers import Migration
@@ -77,7 +77,7 @@ class Output:
     """Number of times that each pair of an R and an S tuple has come out."""
 
     stream: Stream
-    homes: Homes
+    homes: GroupHomes
     row: Numbers = field(init=False)  # of each tuple among those of its relation
     pairs: np.ndarray = field(init=False)
 
@@ -126,7 +126,7 @@ class JoinerStorage:
             self._parts.pop((part, side), None)
         self._parts[TupleSet.STATE, side] = np.concatenate([tuples.positions for tuples in state])
 
-    def forget(self, before: int, homes: Homes) -> None:
+    def forget(self, before: int, homes: GroupHomes) -> None:
         """Drop tuples of other groups that no earlier tuple can meet any more."""
         for side in Side:
             state = self.part(TupleSet.STATE, side)
@@ -164,7 +164,7 @@ class Simulation:
         rng = np.random.default_rng(seed)
         self.network = Network(pick or (lambda n: int(rng.integers(n))))
         self.stream, self.rules, self.sampled, self.reshufflers = stream, rules, sampled, reshufflers
-        self.homes = Homes(powers_of_two(joiners))
+        self.homes = GroupHomes(powers_of_two(joiners))
         assert len(self.homes.sizes) == 1 or policy.capacity is None, "only a grid alone can grow"
         self.output = Output(stream, self.homes)
         self.groups = [Group(Controller(g, policy), known=[(0, g)] * reshufflers) for g in square_grids(joiners)]

@@ -6,7 +6,7 @@ from squallpy.logical.expressions import Cast, Column
 from squallpy.maintain.factorised.derive_order import derive_order
 from squallpy.maintain.factorised.doubles_in_rows import store_doubles
 from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
-from squallpy.maintain.factorised.leaf_sources import Source
+from squallpy.maintain.factorised.leaf_sources import LeafSource
 from squallpy.maintain.factorised.stop_push_down import stop_push_down
 from squallpy.maintain.factorised.view_tree import build_view_tree
 from squallpy.program.calculus import Assign, Rel
@@ -16,10 +16,10 @@ FACT, DIM = Leaf("fact", (K, X)), Leaf("dim", (K, W, U), True, (K,))
 GRAPH = JoinGraph((FACT, DIM), (X, W, U))
 
 
-def source(leaf: Leaf) -> Source:
+def source(leaf: Leaf) -> LeafSource:
     fields = tuple((v.name, v) for v in leaf.variables)
     relation = Relation(leaf.name, tuple(Field(name, INT) for name, _ in fields), True, "csv")
-    return Source(leaf, Rel(relation, fields), ())
+    return LeafSource(leaf, Rel(relation, fields), ())
 
 
 def test_a_relation_that_keeps_rows_keeps_doubles() -> None:

@@ -8,7 +8,7 @@ from squallpy.maintain.matrix.compile_triggers import CompiledMatrices, Options,
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.explain_text import crossover, report_text
 from squallpy.maintain.matrix.matrix_expressions import Name
-from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.matrix_program import MatrixInput
 from squallpy.maintain.matrix.meta_information import Properties
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.trigger_cost import evaluation_price, trigger_price
@@ -26,7 +26,9 @@ KNOWN = {"L": Properties(lower=True)}
 
 
 def compiled(text: str, reads: str, sizes: dict[str, int], options: Options | None = None) -> CompiledMatrices:
-    inputs = [Input(Name(name, *map(Size.of, SHAPES[name])), KNOWN.get(name, Properties())) for name in reads.split()]
+    inputs = [
+        MatrixInput(Name(name, *map(Size.of, SHAPES[name])), KNOWN.get(name, Properties())) for name in reads.split()
+    ]
     program = read_program(text, inputs, ARITHMETIC)
     return compile_program(program, [inputs[0].name.name], sizes, options or Options())
 
@@ -114,7 +116,7 @@ def test_the_report_says_what_was_weighed() -> None:
 
 
 def test_what_did_not_change_is_left_out_where_addition_is_idempotent() -> None:
-    program = read_program("R := G * G * G", [Input(Name("G", Size.of("n"), Size.of("n")))], BOOLEAN)
+    program = read_program("R := G * G * G", [MatrixInput(Name("G", Size.of("n"), Size.of("n")))], BOOLEAN)
     trigger = compile_program(program, ["G"], {}).maintained.triggers["G"]
     first = trigger.updates[0]
     assert first.left is not None

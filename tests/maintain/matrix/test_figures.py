@@ -10,12 +10,12 @@ from squallpy.maintain.matrix.explain_text import phases_text
 from squallpy.maintain.matrix.expression_cost import Guess
 from squallpy.maintain.matrix.materialise import maintain
 from squallpy.maintain.matrix.matrix_expressions import Name
-from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.matrix_program import MatrixInput
 from squallpy.maintain.matrix.parser import read_program
 
 
-def matrix(name: str, rows: str | int, cols: str | int) -> Input:
-    return Input(Name(name, Size.of(rows), Size.of(cols)))
+def matrix(name: str, rows: str | int, cols: str | int) -> MatrixInput:
+    return MatrixInput(Name(name, Size.of(rows), Size.of(cols)))
 
 
 FIGURES = {
@@ -26,7 +26,7 @@ FIGURES = {
 }
 
 
-def phases(text: str, inputs: list[Input], ring: Semiring) -> str:
+def phases(text: str, inputs: list[MatrixInput], ring: Semiring) -> str:
     program = read_program(text, inputs, ring)
     made = maintain(program, [inputs[0].name.name], Guess({"n": 1000, "m": 2000, "p": 100}))
     return f"-- program\n{program}\n\n{phases_text(made)}"

@@ -6,7 +6,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, Semiring
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.matrix_expressions import Name
-from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.matrix_program import MatrixInput
 from squallpy.maintain.matrix.parser import read_program
 
 SHAPES: dict[str, tuple[int | str, int | str]] = {
@@ -16,7 +16,7 @@ SHAPES: dict[str, tuple[int | str, int | str]] = {
     "Y2": ("n", 1),
     "F": (3, 4),
 }
-INPUTS = [Input(Name(name, Size.of(rows), Size.of(cols))) for name, (rows, cols) in SHAPES.items()]
+INPUTS = [MatrixInput(Name(name, Size.of(rows), Size.of(cols))) for name, (rows, cols) in SHAPES.items()]
 
 
 @pytest.mark.parametrize(

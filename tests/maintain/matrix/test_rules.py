@@ -8,7 +8,7 @@ from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.equivalence_search import neighbours
 from squallpy.maintain.matrix.iterative_models import match_affine, write_models
 from squallpy.maintain.matrix.matrix_expressions import Iterate, Matrix, Name, shape
-from squallpy.maintain.matrix.matrix_program import Input, Program, Statement
+from squallpy.maintain.matrix.matrix_program import MatrixInput, MatrixProgram, Statement
 from squallpy.maintain.matrix.meta_information import Properties
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.simplify import simplify
@@ -23,7 +23,7 @@ SHAPES: dict[str, tuple[int | str, int | str]] = {
     "y": ("n", 1),
 }
 INPUTS = [
-    Input(Name(name, Size.of(rows), Size.of(cols)), FACTS.get(name, Properties()))
+    MatrixInput(Name(name, Size.of(rows), Size.of(cols)), FACTS.get(name, Properties()))
     for name, (rows, cols) in SHAPES.items()
 ]
 SIZES = {"n": 4, "m": 3}
@@ -37,7 +37,7 @@ def value(matrix: Matrix, ring: Semiring, seed: int = 1) -> np.ndarray:
     random = np.random.default_rng(seed)
     arrays = {i.name.name: entries(random, i.name.rows.at(SIZES), i.name.cols.at(SIZES), ring) for i in INPUTS}
     arrays["S"] = ring.add(arrays["S"], arrays["S"].T)
-    program = Program(tuple(INPUTS), (Statement(Name("result", *shape(matrix)), matrix),), ("result",), ring)
+    program = MatrixProgram(tuple(INPUTS), (Statement(Name("result", *shape(matrix)), matrix),), ("result",), ring)
     return naive(program, arrays, SIZES)["result"]
 
 

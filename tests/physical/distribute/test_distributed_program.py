@@ -9,7 +9,7 @@ from squallpy.physical.distribute.distributed_program import DistributionOptions
 from squallpy.physical.distribute.location_tags import EVERYWHERE
 from squallpy.physical.distribute.placement_search import choose_placements
 from squallpy.physical.distribute.single_transformer import Derivation
-from squallpy.program.trigger_program import Program
+from squallpy.program.trigger_program import TriggerProgram
 from squallpy.session import Session
 from squallpy.testing.goldens import ROOT, ROWS
 
@@ -20,13 +20,13 @@ def session_of(number: int) -> Session:
     return Session(ROOT / "examples" / "tpch" / f"q{number}.sql")
 
 
-def program_of(number: int) -> Program:
+def program_of(number: int) -> TriggerProgram:
     session = session_of(number)
     (query,) = session.script.queries
     return session.compile(query, 1, {}).program
 
 
-def by_rule(program: Program) -> dict[str, Any]:
+def by_rule(program: TriggerProgram) -> dict[str, Any]:
     """The paper's places: by the primary key of a base table with most values, if there is one in the schema."""
     places: dict[str, Any] = {}
     for view in program.views[1:]:

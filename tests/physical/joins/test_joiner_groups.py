@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squallpy.physical.joins.grid import side_by_side
-from squallpy.physical.joins.joiner_groups import Homes, meet, powers_of_two, square_grids, stored_load
+from squallpy.physical.joins.joiner_groups import GroupHomes, meet, powers_of_two, square_grids, stored_load
 from squallpy.physical.joins.mapping import Mapping, Side, find_best_mapping
 from squallpy.testing.joins.streams import of_sides
 
@@ -42,7 +42,7 @@ def property_powers_add_up(joiners: int) -> None:
 
 def test_groups_store_their_share() -> None:
     tickets = of_sides(np.zeros(200_000, np.int8)).tickets
-    homes = Homes(powers_of_two(21)).of(tickets)
+    homes = GroupHomes(powers_of_two(21)).of(tickets)
     assert np.abs(np.bincount(homes) / len(tickets) - np.array([16, 4, 1]) / 21).max() < 0.005
     # and whichever stores it, rows are even: 16 rows, a 16th each
     rows = Mapping(16, 1).coordinates(Side.R, tickets[homes == 1])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from squallpy.physical.joins.grid import Grid, single_joiner_grid
 from squallpy.physical.joins.mapping import Mapping, Numbers, Side, Tickets
-from squallpy.physical.joins.migration_transfers import Migration, Progress
+from squallpy.physical.joins.migration_transfers import Migration, TransferProgress
 from squallpy.testing.joins.streams import of_sides
 
 
@@ -140,7 +140,7 @@ def property_costs_are_what_is_sent(pair: tuple[Grid, Grid], seed: int) -> None:
 
 @given(st.integers(0, 1000), st.lists(st.integers(0, 20)), st.integers(1, 5))
 def property_progress_ends_and_is_bounded(total: int, received: list[int], floor: int) -> None:
-    progress = Progress(total)
+    progress = TransferProgress(total)
     for tuples in received:
         after = progress.step(tuples, floor=floor)
         assert after.sent - progress.sent <= max(2 * tuples, floor)

@@ -10,7 +10,7 @@ import pytest
 from squallpy.maintain.matrix.compile_triggers import compile_program
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.matrix_expressions import Name
-from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.matrix_program import MatrixInput
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.observers.metrics import metrics_line
@@ -68,7 +68,7 @@ def test_explained(name: str, stage: str) -> None:
 
 def test_singular_as_written() -> None:
     """What has no inverse is told in the words of the program; what does not depend on it goes on."""
-    inputs = [Input(Name("X", Size.of("m"), Size.of("n")))]
+    inputs = [MatrixInput(Name("X", Size.of("m"), Size.of("n")))]
     program = read_program("B := inv(X' * X) * X'; C := X * X'", inputs)
     live = MaintainedProgram(compile_program(program, ["X"], {}).maintained, {"X": np.ones((3, 2))})
     assert live.singular and live.singular.message == "X' * X is singular and has no inverse"

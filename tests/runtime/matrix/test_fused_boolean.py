@@ -10,7 +10,7 @@ from squallpy.maintain.matrix.compile_triggers import compile_program
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.materialise import IncrementalProgram
 from squallpy.maintain.matrix.matrix_expressions import Name
-from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.matrix_program import MatrixInput
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.physical.matrix.view_passes import schedule_passes
 from squallpy.runtime.kernels.matrix import boolean
@@ -27,7 +27,7 @@ ONE = {
 
 
 def maintained(text: str) -> IncrementalProgram:
-    made = [Input(Name("A", Size.of("n"), Size.of("n")))]
+    made = [MatrixInput(Name("A", Size.of("n"), Size.of("n")))]
     return compile_program(read_program(text, made, BOOLEAN), ["A"], {"n": N}).maintained
 
 

@@ -10,7 +10,7 @@ from squallpy.maintain.matrix.compile_triggers import STRATEGIES, Options, compi
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.drift_probe import write_probe
 from squallpy.maintain.matrix.matrix_expressions import Name
-from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.matrix_program import MatrixInput
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.runtime.matrix.algebra import product, unit_columns
 from squallpy.runtime.matrix.cells import Cells
@@ -113,13 +113,13 @@ SHAPES_OF = {"A": (4, 4), "B": (4, 3), "C": (3, 4)}
 def test_a_look_is_as_long_as_the_program() -> None:
     """Each step reads the one before it twice; followed from each of its readers it would be read 2⁴⁰ times."""
     text = "r := iterate[40](fill(n, 1, 1))(r => let x := A * r in x + A * ones(n, n) * x)"
-    program = read_program(text, [Input(Name("A", Size.of("n"), Size.of("n")))])
+    program = read_program(text, [MatrixInput(Name("A", Size.of("n"), Size.of("n")))])
     assert len(write_probe(compile_program(program, [], {"n": 4}).maintained).steps) < 40 * 8
 
 
 def test_views_of_triggers_that_never_pay_are_not_kept() -> None:
     """Small products are faster than the steps of a trigger; when n has grown they are not, and views are kept."""
-    program = read_program("P := A ^ 4", [Input(Name("A", Size.of("n"), Size.of("n")))])
+    program = read_program("P := A ^ 4", [MatrixInput(Name("A", Size.of("n"), Size.of("n")))])
     random = np.random.default_rng(2)
     values = {"A": random.standard_normal((8, 8)) / 8}
     live = MaintainedProgram(compile_program(program, ["A"], {"n": 8}, growing=("n",)).maintained, values)
@@ -150,7 +150,7 @@ def test_constants_that_grow_are_symmetric_together_only(ring: Semiring) -> None
 
 
 def test_an_update_of_rank_0_changes_nothing() -> None:
-    program = read_program("P := A * A", [Input(Name("A", Size.of("n"), Size.of("n")))])
+    program = read_program("P := A * A", [MatrixInput(Name("A", Size.of("n"), Size.of("n")))])
     live = MaintainedProgram(compile_program(program, ["A"], {"n": 8}).maintained, {"A": np.eye(8)})
     live.update("A", np.zeros((8, 0)), np.zeros((0, 8)))
     assert (live.counts.updates, live.counts.reevaluated) == (1, 0)
@@ -162,7 +162,7 @@ def differential_distances(ring: Semiring) -> None:
     """Edges that make many ways better, few and none: rows that an update cannot better are left out of it."""
     n, random, sign = 120, np.random.default_rng(4), 1.0 if ring is MIN_PLUS else -1.0
     G = np.where(random.random((n, n)) < 0.1, sign * random.integers(1, 100, (n, n)), ring.zero)
-    source = [Input(Name("G", Size.of("n"), Size.of("n")))]
+    source = [MatrixInput(Name("G", Size.of("n"), Size.of("n")))]
     program = read_program("R := iterate[3](eye(n))(acc => G * acc + eye(n)); S := G * G", source, ring)
     live = MaintainedProgram(compile_program(program, ["G"], {"n": n}).maintained, {"G": G}, "incr")
     for at in range(40):

@@ -9,18 +9,18 @@ from squallpy.catalog.matrices import Matrix
 from squallpy.maintain.matrix.compile_triggers import compile_program
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.matrix_expressions import Name
-from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.matrix_program import MatrixInput
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
-from squallpy.runtime.matrix.rows_to_cells import Rows, sum_rows
+from squallpy.runtime.matrix.rows_to_cells import CellRows, sum_rows
 
 N = 6
 PROGRAMS = ["B := A * A; D := B * B", "D := A + A", "D := 3 * A", "C := A' * A; D := C * A"]
 
 
 def _live(text: str, strategy: str, growing: bool = False) -> tuple[MaintainedProgram, tuple[str, ...]]:
-    sources = [Input(Name(name, Size.of("n"), Size.of("n"))) for name in ("A", "Z")]
+    sources = [MatrixInput(Name(name, Size.of("n"), Size.of("n"))) for name in ("A", "Z")]
     program = read_program(f"{text}; Y := Z + Z", sources, COUNTING)
     compiled = compile_program(program, ["A", "Z"], {"n": N}, growing=("n",) if growing else ())
     random = np.random.default_rng(0)
@@ -91,10 +91,10 @@ def oracle_overflow_of_rows_of_a_stream() -> None:
     matrix = Matrix("A", "n", "n", "s", True, ("i", "j", "value"))
     places, numbers = np.zeros(2, np.int64), np.arange(2)
     for values, mult in (([2**62, 5], [2, 1]), ([2**62, 2**62], [1, 1])):
-        rows = Rows(matrix, places, places, np.array(values), np.array(mult), numbers)
+        rows = CellRows(matrix, places, places, np.array(values), np.array(mult), numbers)
         with pytest.raises(SquallError, match=r"SQ5001 .*a count in A is beyond BIGINT"):
             sum_rows(rows, COUNTING)
-    rows = Rows(matrix, places, places, np.array([-(2**62), 0]), np.array([2, -1]), numbers)
+    rows = CellRows(matrix, places, places, np.array([-(2**62), 0]), np.array([2, -1]), numbers)
     assert sum_rows(rows, COUNTING).values.tolist() == [-(2**63)]
 
 

@@ -9,7 +9,7 @@ from squallpy.base.semirings import BOOLEAN
 from squallpy.maintain.matrix.compile_triggers import compile_program
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.matrix_expressions import Name
-from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.matrix_program import MatrixInput
 from squallpy.maintain.matrix.meta_information import Properties
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.runtime.kernels.matrix import boolean
@@ -51,7 +51,7 @@ def differential_reachability(symmetrical: bool) -> None:
     n, random = 150, np.random.default_rng(1)
     G = np.zeros((n, n), bool)
     text = "R := iterate[4](eye(n))(acc => G * acc + eye(n))"
-    source = Input(Name("G", Size.of("n"), Size.of("n")), Properties(symmetric=symmetrical))
+    source = MatrixInput(Name("G", Size.of("n"), Size.of("n")), Properties(symmetric=symmetrical))
     live = MaintainedProgram(
         compile_program(read_program(text, [source], BOOLEAN), ["G"], {"n": n}).maintained, {"G": G}, "incr"
     )

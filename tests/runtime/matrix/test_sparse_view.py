@@ -11,7 +11,7 @@ from squallpy.base.semirings import ARITHMETIC, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile_triggers import STRATEGIES, Options, compile_program
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.matrix_expressions import Name
-from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.matrix_program import MatrixInput
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.matrices import Properties, program
 from squallpy.runtime.matrix import sparse_view
@@ -80,7 +80,7 @@ def differential_programs_over_sparse_inputs(ring: Semiring, strategy: str, monk
     random, n = np.random.default_rng(3), 100
     values = {"G": _few(random, (n, n), 0.01, ring), "t": random.integers(1, 9, (n, 2)).astype(float)}
     assert is_sparse(values["G"], ring)
-    source = [Input(Name("G", Size.of("n"), Size.of("n"))), Input(Name("t", Size.of("n"), Size(2)))]
+    source = [MatrixInput(Name("G", Size.of("n"), Size.of("n"))), MatrixInput(Name("t", Size.of("n"), Size(2)))]
     text = "R := iterate[3](t)(x => G * x + t); L := R' * G; S := G' * G"
     program = read_program(text, source, ring)
     made = compile_program(program, ["G"], {"n": n}, Options(strategy=strategy), ["n"])
@@ -116,8 +116,8 @@ def test_explain_says_what_is_sparse() -> None:
 def test_a_program_is_priced_anew_when_an_input_has_filled_up() -> None:
     """Vectors that go around in few cells are evaluated; of a square, dense matrix a power follows by its trigger."""
     n, random = 300, np.random.default_rng(6)
-    program = read_program("P := G * t; Q := G * (G * P)", [Input(Name("G", Size.of("n"), Size.of("n"))),
-                                                           Input(Name("t", Size.of("n"), Size.of("n")))])  # fmt: skip
+    inputs = [MatrixInput(Name(name, Size.of("n"), Size.of("n"))) for name in "Gt"]
+    program = read_program("P := G * t; Q := G * (G * P)", inputs)
     values = {"G": _few(random, (n, n), 0.001, ARITHMETIC), "t": random.standard_normal((n, n)) / n}
     live = MaintainedProgram(compile_program(program, ["G"], {"n": n}).maintained, values)
     assert live.views.sparse

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile_triggers import STRATEGIES
-from squallpy.maintain.matrix.matrix_program import Program
+from squallpy.maintain.matrix.matrix_program import MatrixProgram
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, VolatileEngine
 from squallpy.testing.matrix_checks import INPUTS, Array, naive, programs
@@ -29,7 +29,7 @@ ENGINES: dict[str, Callable[..., MemoryEngine]] = {
 TYPES = {ARITHMETIC: "DOUBLE", COUNTING: "BIGINT", BOOLEAN: "INT", MIN_PLUS: "DOUBLE", MAX_PLUS: "DOUBLE"}
 
 
-def _script(program: Program, output: str, where: str) -> str:
+def _script(program: MatrixProgram, output: str, where: str) -> str:
     lines = []
     for i in INPUTS:
         name, rows, cols = i.name.name, i.name.rows, i.name.cols
@@ -41,7 +41,7 @@ def _script(program: Program, output: str, where: str) -> str:
     return "\n".join([*lines, f"SELECT i, j, value FROM p.{output} {where};"])
 
 
-def _is_read_as_written(program: Program) -> bool:
+def _is_read_as_written(program: MatrixProgram) -> bool:
     """Not those with constants that have no text."""
     try:
         return read_program(_text(program), INPUTS, program.ring).statements == program.statements
@@ -49,7 +49,7 @@ def _is_read_as_written(program: Program) -> bool:
         return False
 
 
-def _text(program: Program) -> str:
+def _text(program: MatrixProgram) -> str:
     return ";\n".join(map(str, program.statements))
 
 

@@ -32,7 +32,7 @@ Grouped = Callable[[Expr, exp.Expr], Expr]  # an expression over what GROUP BY m
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments(Scalars):
+class OverArguments(Scalars):
     """Binder of an aggregate before OVER, whose arguments are what `rows` binds."""
 
     rows: Scalars | None = None
@@ -217,7 +217,7 @@ class WindowCalls:
 
         fields = {name: getattr(rows, name) for name in Scalars.__dataclass_fields__}
         aggregation = OverAggregates(self.ctx, Subqueries(self.ctx), is_late=True, add=add)
-        arguments = Arguments(**{**fields, "aggregation": aggregation, "rows": rows})
+        arguments = OverArguments(**{**fields, "aggregation": aggregation, "rows": rows})
         return aggregate(arguments, name, function, where, over.order)
 
     def positive(self, node: exp.Expr, name: str) -> Literal:

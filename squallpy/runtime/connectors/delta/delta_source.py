@@ -23,7 +23,7 @@ from squallpy.runtime.connectors.delta.delta_log import FEED, DeltaTableLocation
 from squallpy.runtime.connectors.table_location import NOT_FOLLOWED, one_line
 from squallpy.runtime.formats.arrow_rows import fields_of
 from squallpy.runtime.formats.counted_table import concat_tables
-from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
+from squallpy.runtime.sources.protocol import BatchLimit, Offset, Slice, Source
 from squallpy.runtime.sources.source import cut
 
 MOST = 100  # versions of a batch
@@ -103,7 +103,7 @@ class DeltaStream(_DeltaRows):
             return {"version": self._first - 1, "read": 1}
         return {"version": self._table.version(), "read": 0}
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         if not start["read"]:
             return {"version": start["version"], "read": 1}
         last = self._newest() if self._last is None else self._last
@@ -159,7 +159,7 @@ class DeltaTableSource(_DeltaRows):
     def initial(self) -> Offset:
         return {"version": -1}
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         return {"version": self._table.version()}
 
     def split(self, start: Offset, end: Offset, tasks: int) -> Sequence[Slice]:

@@ -25,7 +25,7 @@ from squallpy.runtime.connectors.backoff import ask_again
 from squallpy.runtime.connectors.iceberg.catalogs import IcebergTableLocation
 from squallpy.runtime.connectors.table_location import NOT_FOLLOWED, one_line
 from squallpy.runtime.formats.arrow_rows import fields_of
-from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
+from squallpy.runtime.sources.protocol import BatchLimit, Offset, Slice, Source
 from squallpy.runtime.sources.source import cut
 
 MOST = 100  # snapshots of a batch
@@ -64,7 +64,7 @@ class _IcebergRows(Source):
         last = self._table.current_snapshot()
         return {"snapshot": str(last.snapshot_id), "read": 0} if last else {"snapshot": "", "read": 1}
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         return {**start, "read": 1}
 
     def split(self, start: Offset, end: Offset, tasks: int) -> Sequence[Slice]:
@@ -106,7 +106,7 @@ class IcebergStream(_IcebergRows):
     def begin(self, folder: str | None, ends: bool) -> None:
         self._ends = ends
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         if not start["read"]:
             return {**start, "read": 1}
         if not self._ends:

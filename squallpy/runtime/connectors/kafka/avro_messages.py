@@ -19,7 +19,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
 from squallpy.catalog.relation import Field
 from squallpy.runtime.connectors.kafka.librdkafka import spans
-from squallpy.runtime.connectors.kafka.schema_registry import Registry
+from squallpy.runtime.connectors.kafka.schema_registry import SchemaRegistry
 from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.formats.avro_program import Path, program_of
 from squallpy.runtime.formats.avro_schema import arrow_type, library, without_logical
@@ -40,13 +40,13 @@ class AvroFormat:
         schema: The schema of all, where there is no registry.
     """
 
-    registry: Registry | None
+    registry: SchemaRegistry | None
     schema: str = ""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "AvroFormat":
         """Read the options of a connector; SQ7002 if they name neither a registry nor a schema."""
-        registry, schema = Registry.of(options), resolve(options.get("avro.schema", ""))
+        registry, schema = SchemaRegistry.of(options), resolve(options.get("avro.schema", ""))
         if registry is None and not schema:
             hint = "write OPTIONS (schema.registry.url 'http://…'), or avro.schema '{…}'"
             raise SquallError("SQ7002", "messages of Avro need a schema registry, or a schema", hint=hint)

@@ -20,7 +20,7 @@ from squallpy.runtime.sinks.change_table import DELETE
 
 
 @dataclass(frozen=True)
-class Encoding:
+class RowEncoding:
     """The encoding of rows of a sink.
 
     Args:
@@ -41,7 +41,7 @@ class Encoding:
     avro_value: AvroRows | None = None
 
     @classmethod
-    def of(cls, spec: SinkSpec, topic: str, schema: pa.Schema, added: int) -> "Encoding":
+    def of(cls, spec: SinkSpec, topic: str, schema: pa.Schema, added: int) -> "RowEncoding":
         """Choose the encoding that a declaration says, of rows with so many columns in front."""
         key = spec.key or ()
         values = schema.names[added if spec.mode == UPSERT else 0 :]

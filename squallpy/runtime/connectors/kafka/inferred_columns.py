@@ -17,7 +17,7 @@ from squallpy.base.errors import SquallError
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.connectors.kafka.avro_messages import AVRO, AvroFormat
 from squallpy.runtime.connectors.kafka.messages import topic_of
-from squallpy.runtime.connectors.kafka.schema_registry import Registry
+from squallpy.runtime.connectors.kafka.schema_registry import SchemaRegistry
 from squallpy.runtime.formats.avro_program import program_of
 from squallpy.runtime.formats.avro_schema import arrow_type
 from squallpy.runtime.formats.type_conversion import sql_type
@@ -43,7 +43,7 @@ def infer(relation: Relation) -> tuple[tuple[Field, ...], tuple[str, ...]]:
     return tuple(replace(field, nullable=field.name not in key) for field in fields), key
 
 
-def _latest(registry: Registry, subject: str) -> str:
+def _latest(registry: SchemaRegistry, subject: str) -> str:
     """Return the latest schema of a subject; SQ4002 if there is none."""
     if (found := registry.latest(subject)) is None:
         raise SquallError(
@@ -52,7 +52,7 @@ def _latest(registry: Registry, subject: str) -> str:
     return found
 
 
-def _key(registry: Registry, topic: str, fields: tuple[Field, ...]) -> tuple[str, ...]:
+def _key(registry: SchemaRegistry, topic: str, fields: tuple[Field, ...]) -> tuple[str, ...]:
     """Name the columns of a topic's keys; none where keys are not of Avro, or have columns of their own."""
     known, schema = {field.name.lower(): field.name for field in fields}, registry.latest(f"{topic}-key")
     names = [name.lower() for name, _ in _members(json.loads(schema), ())] if schema else []

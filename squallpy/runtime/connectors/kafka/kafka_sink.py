@@ -26,7 +26,7 @@ from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import APPEND, UPSERT, SinkSpec
 from squallpy.runtime.connectors.kafka.brokers import Brokers, is_passing, kafka_error, pause, said
-from squallpy.runtime.connectors.kafka.encoding import Encoding
+from squallpy.runtime.connectors.kafka.encoding import RowEncoding
 from squallpy.runtime.connectors.kafka.librdkafka import KEY, VALUE
 from squallpy.runtime.connectors.kafka.native_producer import Header, Messages, NativeProducer
 from squallpy.runtime.connectors.table_writer import NONE, TableWriter, existing_error, fenced_error
@@ -97,7 +97,7 @@ class KafkaSink:
         self.committed = replace(self.committed, batch=batch)
 
     def writer(self, schema: pa.Schema, added: int) -> SinkWriter:
-        return KafkaWriter(self, Encoding.of(self.spec, self.topic, schema, added))
+        return KafkaWriter(self, RowEncoding.of(self.spec, self.topic, schema, added))
 
     def finish(self) -> None:
         """End the run: all batches are committed."""
@@ -263,7 +263,7 @@ def _within(seconds: float, call: Callable[..., object], *given: object) -> None
 class KafkaWriter(TableWriter[KafkaSink]):
     """The writer of a topic."""
 
-    def __init__(self, sink: KafkaSink, encoding: Encoding) -> None:
+    def __init__(self, sink: KafkaSink, encoding: RowEncoding) -> None:
         super().__init__(sink, encoding.schema)
         self._encoding = encoding
 

@@ -28,7 +28,7 @@ from squallpy.catalog.topic_offsets import EARLIEST, ENDING, LATEST, STARTING, O
 from squallpy.runtime.connectors.kafka.brokers import GROUP, Brokers, is_passing, kafka_error, pause, said
 from squallpy.runtime.connectors.kafka.librdkafka import OFFSET, SCHEMA, UNORDERED, VALUE
 from squallpy.runtime.connectors.kafka.messages import MessageSource, avro_of, topic_of
-from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Slice, Source
+from squallpy.runtime.sources.protocol import Backlog, BatchLimit, Offset, Slice, Source
 from squallpy.runtime.sources.source import cut
 
 LOST = "SQ4009"
@@ -78,7 +78,7 @@ class KafkaStream(Source):
     def initial(self) -> Offset:
         return self._offset({p: self._start(p, *self._first_marks(int(p))) for p in self._named(self._starts)})
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         try:
             marks = {str(p): self._marks(p) for p in self._partitions(LOOK)}
         except KafkaException as error:

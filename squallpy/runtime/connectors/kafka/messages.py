@@ -44,7 +44,7 @@ from squallpy.runtime.formats.line_index import EVERY, Index
 from squallpy.runtime.formats.type_conversion import Problem, note_nulls
 from squallpy.runtime.sources.foreign_source import ArrowPart, ForeignSource
 from squallpy.runtime.sources.located_rows import LocatedRows
-from squallpy.runtime.sources.received_lines import ReceivedLines, Text
+from squallpy.runtime.sources.received_lines import ReceivedLines, ReceivedText
 from squallpy.runtime.sources.source import SourceFile
 
 new_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize
@@ -296,4 +296,4 @@ def _lines_of(name: str, values: pa.ChunkedArray) -> JsonPart:
         at = join_lines(data, ends, len(ends) - 1, place, at, starts[first:])
         first += len(ends) - 1
     index = Index(rows, size, starts[::EVERY], np.arange(1, rows + 1, EVERY), False)
-    return JsonPart(Text("", size, 0, name, data=text), LINES, index)
+    return JsonPart(ReceivedText("", size, 0, name, data=text), LINES, index)

@@ -27,7 +27,7 @@ _PASSING = (408, 429, 500, 502, 503, 504)
 
 
 @dataclass(frozen=True)
-class Registry:
+class SchemaRegistry:
     """A schema registry as options name it. Secrets are looked up at each request."""
 
     url: str
@@ -36,7 +36,7 @@ class Registry:
     patience: float = PATIENCE
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> "Registry | None":
+    def of(cls, options: Mapping[str, str]) -> "SchemaRegistry | None":
         """Read the options of a connector; None without a registry."""
         if "schema.registry.url" not in options:
             return None
@@ -101,7 +101,7 @@ class Registry:
 
 
 @lru_cache(maxsize=1024)
-def _known(registry: Registry, number: int) -> str:
+def _known(registry: SchemaRegistry, number: int) -> str:
     found = registry.ask(f"/schemas/ids/{number}")
     whole = None if found is None else _whole(registry, found)
     if whole is None:
@@ -109,21 +109,21 @@ def _known(registry: Registry, number: int) -> str:
     return whole
 
 
-def _whole(registry: Registry, found: Mapping[str, Any]) -> str | None:
+def _whole(registry: SchemaRegistry, found: Mapping[str, Any]) -> str | None:
     """Return a schema of Avro, in which those that it refers to are defined; None for one of another kind."""
     if found.get("schemaType", "AVRO") != "AVRO":
         return None
     return json.dumps(_inlined(json.loads(found["schema"]), _referred(registry, found)))
 
 
-def _schema(registry: Registry, number: int) -> str | None:
+def _schema(registry: SchemaRegistry, number: int) -> str | None:
     try:
         return _known(registry, number)
     except LookupError:  # NB: it may be there later
         return None
 
 
-def _referred(registry: Registry, found: Mapping[str, Any]) -> dict[str, Any]:
+def _referred(registry: SchemaRegistry, found: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schemas that one refers to, by name."""
     known = dict[str, Any]()
     for each in found.get("references", ()):

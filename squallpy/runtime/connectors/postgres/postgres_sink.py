@@ -23,7 +23,7 @@ from squallpy.base.events import SOURCES, WARNING, first_line, log_event
 from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
 from squallpy.runtime.connectors.backoff import pause
 from squallpy.runtime.connectors.postgres.connection import Connection, Server, is_passing
-from squallpy.runtime.connectors.postgres.tables import Table, describe, split_name
+from squallpy.runtime.connectors.postgres.tables import ServerTable, describe, split_name
 from squallpy.runtime.connectors.table_writer import NONE, TableWriter, existing_error, fenced_error, order_error
 from squallpy.runtime.formats.csv_writer import csv_rows
 from squallpy.runtime.formats.text_columns import code_of
@@ -266,7 +266,7 @@ class PostgresWriter(TableWriter[PostgresSink]):
                 hint = "rename the column in the query: … AS …" if what == "column" else "name another table"
                 raise SquallError("SQ7005", message, sink.spec.place("table"), hint)
 
-    def _check_columns(self, table: Table, connection: Connection) -> None:
+    def _check_columns(self, table: ServerTable, connection: Connection) -> None:
         missing = [name for name in self._own.names if not table.column(name)]
         if missing:
             columns = ", ".join(f'ADD COLUMN "{f.name}" {sql_type(f)}' for f in self._own if f.name in missing)
@@ -347,7 +347,7 @@ class PostgresWriter(TableWriter[PostgresSink]):
                 copy.write(data)
 
 
-def _is_published(connection: Connection, table: Table) -> bool:
+def _is_published(connection: Connection, table: ServerTable) -> bool:
     """True if a publication has a table."""
     query = "SELECT 1 FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s"
     return connection.execute(query, (table.schema, table.name)).fetchone() is not None

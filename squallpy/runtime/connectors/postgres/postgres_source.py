@@ -19,9 +19,9 @@ from squallpy.runtime.connectors.postgres.connection import Server
 from squallpy.runtime.connectors.postgres.pgoutput import Changes, LogFault, decode
 from squallpy.runtime.connectors.postgres.slot_log import Member, SlotLog
 from squallpy.runtime.connectors.postgres.snapshot import PieceSlice, copy_table
-from squallpy.runtime.connectors.postgres.tables import NOT_FOLLOWED, Table, find_table
+from squallpy.runtime.connectors.postgres.tables import NOT_FOLLOWED, ServerTable, find_table
 from squallpy.runtime.formats.counted_table import concat_tables
-from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Slice, Source
+from squallpy.runtime.sources.protocol import Backlog, BatchLimit, Offset, Slice, Source
 from squallpy.runtime.sources.source import cut
 from squallpy.runtime.sources.table_slice import TableSlice
 
@@ -98,7 +98,7 @@ class PostgresStream(Source):
     def initial(self) -> Offset:
         return self._log.initial()
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         return self._log.latest(start, limit.rows)
 
     def split(self, start: Offset, end: Offset, tasks: int) -> Sequence[Slice]:
@@ -174,7 +174,7 @@ class PostgresTable(Source):
     def initial(self) -> Offset:
         return {"row": 0}
 
-    def latest(self, start: Offset, limit: Limit) -> Offset:
+    def latest(self, start: Offset, limit: BatchLimit) -> Offset:
         return {"row": len(self._read())}
 
     def split(self, start: Offset, end: Offset, tasks: int) -> Sequence[Slice]:
@@ -198,12 +198,12 @@ def _written(relation: Relation) -> str:
     return relation.options.get("table", relation.name)
 
 
-def _table(relation: Relation, server: Server) -> Table:
+def _table(relation: Relation, server: Server) -> ServerTable:
     """Find the table of a relation, and the columns that this names; SQ4001, SQ4002."""
     return server.ask(lambda connection: find_table(connection, _written(relation), server))
 
 
-def _schema(table: Table, added: Sequence[tuple[str, pa.DataType]]) -> pa.Schema:
+def _schema(table: ServerTable, added: Sequence[tuple[str, pa.DataType]]) -> pa.Schema:
     """Describe rows as they are read: all texts."""
     texts = [pa.field(column.name, pa.string(), column.nullable) for column in table.columns]
     return pa.schema([*texts, *(pa.field(*each) for each in added)])

@@ -34,7 +34,7 @@ from squallpy.runtime.connectors.backoff import pause
 from squallpy.runtime.connectors.postgres.connection import Connection, Server
 from squallpy.runtime.connectors.postgres.pgoutput import Changes, Layout
 from squallpy.runtime.connectors.postgres.snapshot import Pieces, copy_table
-from squallpy.runtime.connectors.postgres.tables import NOT_FOLLOWED, Table, check_followed, find_table
+from squallpy.runtime.connectors.postgres.tables import NOT_FOLLOWED, ServerTable, check_followed, find_table
 from squallpy.runtime.connectors.postgres.wal_receiver import Transaction, WalReceiver, slot_error
 from squallpy.runtime.sources.protocol import Offset
 
@@ -57,7 +57,7 @@ class Member:
     written: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
-    table: Table
+    table: ServerTable
     is_begun: bool = False
     read: frozenset[str] = frozenset()
     committed: Offset = field(default_factory=dict)

@@ -17,7 +17,7 @@ from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.checkpoint.durable_table import read_again, write_table
 from squallpy.runtime.connectors.postgres.connection import Connection
 from squallpy.runtime.connectors.postgres.pgoutput import plain_texts
-from squallpy.runtime.connectors.postgres.tables import Table
+from squallpy.runtime.connectors.postgres.tables import ServerTable
 
 PIECE = 16 << 20  # bytes of CSV that are parsed at once
 
@@ -82,7 +82,7 @@ class PieceSlice:
 
 
 def copy_table(
-    connection: Connection, table: Table, columns: Sequence[str], condition: str | None = None
+    connection: Connection, table: ServerTable, columns: Sequence[str], condition: str | None = None
 ) -> Iterator[pa.Table]:
     """Copy some columns of a table as text, of the rows that satisfy a condition of the server's."""
     found = [column for name in columns if (column := table.column(name))]

@@ -28,7 +28,7 @@ WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ServerColumn:
     """A column of a server's table, with the number and the name of its type there."""
 
     name: str
@@ -49,7 +49,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ServerTable:
     """A table of a server.
 
     Args:
@@ -61,7 +61,7 @@ class Table:
     schema: str
     name: str
     oid: int
-    columns: tuple[Column, ...]
+    columns: tuple[ServerColumn, ...]
     key: tuple[str, ...]
     identity: str
     kind: str
@@ -79,7 +79,7 @@ class Table:
         """Its columns as those of a relation."""
         return tuple(Field(c.name, c.type, c.nullable) for c in self.columns)
 
-    def column(self, name: str) -> Column | None:
+    def column(self, name: str) -> ServerColumn | None:
         return next((c for c in self.columns if c.name.lower() == name.lower()), None)
 
 
@@ -92,7 +92,7 @@ def split_name(written: str) -> tuple[str | None, str]:
     return (names[0], names[1]) if len(names) == 2 else (None, names[0])
 
 
-def describe(connection: Connection, written: str, server: Server) -> Table | None:
+def describe(connection: Connection, written: str, server: Server) -> ServerTable | None:
     """Describe a table, a view or a foreign table; None if there is none of that name."""
     schema, name = split_name(written)
     where = sql.SQL(
@@ -104,12 +104,12 @@ def describe(connection: Connection, written: str, server: Server) -> Table | No
     if found is None:
         return None
     rows: list[Any] = connection.execute(_DESCRIBE, (found[2],)).fetchall()
-    columns = tuple(Column(row[0], row[1], row[2], not row[3], row[5]) for row in rows)
+    columns = tuple(ServerColumn(row[0], row[1], row[2], not row[3], row[5]) for row in rows)
     key = tuple(row[0] for row in sorted((row for row in rows if row[4] >= 0), key=lambda row: row[4]))
-    return Table(found[0], found[1], found[2], columns, key, found[3], found[4], max(0, int(found[5])))
+    return ServerTable(found[0], found[1], found[2], columns, key, found[3], found[4], max(0, int(found[5])))
 
 
-def find_table(connection: Connection, written: str, server: Server) -> Table:
+def find_table(connection: Connection, written: str, server: Server) -> ServerTable:
     """Describe a table; SQ4001 if there is none."""
     table = describe(connection, written, server)
     if table is None:
@@ -127,7 +127,7 @@ def find_table(connection: Connection, written: str, server: Server) -> Table:
     return table
 
 
-def check_followed(connection: Connection, table: Table, publication: str, key: tuple[str, ...]) -> str | None:
+def check_followed(connection: Connection, table: ServerTable, publication: str, key: tuple[str, ...]) -> str | None:
     """Check that the changes of a table are published, with what tells old rows; SQ4009 with the statement to run.
 
     Args:
@@ -174,7 +174,7 @@ def check_followed(connection: Connection, table: Table, publication: str, key: 
     return found[1] if condition else None
 
 
-def _check_logged(connection: Connection, table: Table) -> None:
+def _check_logged(connection: Connection, table: ServerTable) -> None:
     """Raise SQ4009 for what has no changes in the server's log."""
     kinds = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
     if table.kind in kinds:
@@ -186,7 +186,7 @@ def _check_logged(connection: Connection, table: Table) -> None:
         raise _refused(f"{table} is UNLOGGED, so that its changes are not told", f"ALTER TABLE {table} SET LOGGED")
 
 
-def _check_identity(table: Table, key: tuple[str, ...]) -> None:
+def _check_identity(table: ServerTable, key: tuple[str, ...]) -> None:
     full = f"ALTER TABLE {table} REPLICA IDENTITY FULL"
     if table.identity == "f":
         return

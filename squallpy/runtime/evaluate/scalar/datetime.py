@@ -8,9 +8,9 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.base.types import YEARS, Kind, Type
 from squallpy.logical.expressions import Call, Literal
-from squallpy.runtime.evaluate.evaluator_table import Evaluated, Function, binary, evaluator, parameter, unary
+from squallpy.runtime.evaluate.evaluator_table import Evaluated, binary, evaluator, parameter, unary
 from squallpy.runtime.evaluate.exact_arithmetic import masked
-from squallpy.runtime.evaluate.vectors import Vec, all_valid
+from squallpy.runtime.evaluate.vectors import Vec, VectorFunction, all_valid
 
 DAY = 86_400_000_000
 _FAR = 2**61  # NB: shifts every DATE or TIMESTAMP out of the years 1 to 9999, but not out of 64 bits
@@ -111,42 +111,42 @@ _PARTS = ("year", "quarter", "month", "week", "day", "dayofweek", "weekday", "da
 
 
 @evaluator(*(f"extract_{part}" for part in _PARTS))
-def part_of(call: Call, args: Evaluated) -> Function:
+def part_of(call: Call, args: Evaluated) -> VectorFunction:
     part, type = call.name.removeprefix("extract_"), call.args[0].type
     return unary(args[0], lambda x: extract(part, x, type))
 
 
 @evaluator("micros")
-def micros(call: Call, args: Evaluated) -> Function:
+def micros(call: Call, args: Evaluated) -> VectorFunction:
     return args[0]
 
 
 @evaluator("last_day")
-def last_of_month(call: Call, args: Evaluated) -> Function:
+def last_of_month(call: Call, args: Evaluated) -> VectorFunction:
     return unary(args[0], lambda x: last_day(x, call.args[0].type))
 
 
 @evaluator("trunc")
-def first_of_unit(call: Call, args: Evaluated) -> Function:
+def first_of_unit(call: Call, args: Evaluated) -> VectorFunction:
     unit = parameter(call, 1)
     return unary(args[0], lambda x: truncate(unit, x, call.args[0].type))
 
 
 @evaluator("trunc_time")
-def start_of_unit(call: Call, args: Evaluated) -> Function:
+def start_of_unit(call: Call, args: Evaluated) -> VectorFunction:
     return binary(args, move_moments(call, lambda x, size: x - np.mod(x, size)))
 
 
 @evaluator("add_months")
-def months_later(call: Call, args: Evaluated) -> Function:
+def months_later(call: Call, args: Evaluated) -> VectorFunction:
     return binary(args, move_moments(call, lambda x, months: add_months(x, months, call.args[0].type)))
 
 
 @evaluator("add_days", "add_micros")
-def later(call: Call, args: Evaluated) -> Function:
+def later(call: Call, args: Evaluated) -> VectorFunction:
     return binary(args, move_moments(call, add))
 
 
 @evaluator("days_between")
-def days_between(call: Call, args: Evaluated) -> Function:
+def days_between(call: Call, args: Evaluated) -> VectorFunction:
     return binary(args, lambda a, b: Vec(np.subtract(a.values, b.values), all_valid(a.valid, b.valid)))

@@ -10,13 +10,12 @@ import pyarrow as pa
 from squallpy.logical.expressions import Call
 from squallpy.runtime.evaluate.evaluator_table import (
     Evaluated,
-    Function,
     evaluator,
     integer_of_each_text,
     of_each_text,
     text_evaluator,
 )
-from squallpy.runtime.evaluate.vectors import Vec, full
+from squallpy.runtime.evaluate.vectors import Vec, VectorFunction, full
 
 
 @text_evaluator("digest")
@@ -45,7 +44,7 @@ def hexadecimal(text: str) -> str:
 
 
 @evaluator("hex_number")
-def hexadecimal_number(call: Call, args: Evaluated) -> Function:
+def hexadecimal_number(call: Call, args: Evaluated) -> VectorFunction:
     return lambda frame: hexadecimal_digits(full(args[0](frame), call.args[0].type, frame.rows))
 
 

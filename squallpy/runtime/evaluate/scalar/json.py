@@ -15,14 +15,13 @@ import pyarrow.compute as pc
 from squallpy.logical.expressions import Call
 from squallpy.runtime.evaluate.evaluator_table import (
     Evaluated,
-    Function,
     evaluator,
     integer_of_each_text,
     of_each,
     of_text,
     parameter,
 )
-from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid, full
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, all_valid, full
 
 Path = tuple[str | int, ...]
 STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
@@ -137,32 +136,32 @@ def _spark_text(value: Any, code: str, at: int) -> tuple[str, int]:
 
 
 @evaluator("nested_at")
-def nested_at(call: Call, args: Evaluated) -> Function:
+def nested_at(call: Call, args: Evaluated) -> VectorFunction:
     step, way = parameter(call, 1), parameter(call, 2)
     return _of_documents(call, args, lambda document: element_at(document, step, way))
 
 
 @evaluator("nested_text")
-def nested_text(call: Call, args: Evaluated) -> Function:
+def nested_text(call: Call, args: Evaluated) -> VectorFunction:
     code = parameter(call, 1)
     return _of_documents(call, args, lambda document: spark_text(document, code))
 
 
 @evaluator("nested_size")
-def nested_size(call: Call, args: Evaluated) -> Function:
+def nested_size(call: Call, args: Evaluated) -> VectorFunction:
     return of_text(args[0], integer_of_each_text(lambda document: len(READER.decode(document))))
 
 
 @evaluator("json_at")
-def json_at(call: Call, args: Evaluated) -> Function:
+def json_at(call: Call, args: Evaluated) -> VectorFunction:
     steps = parse_path(parameter(call, 1))
     return _of_documents(call, args, lambda document: value_at_path(document, steps))
 
 
-def _of_documents(call: Call, args: Evaluated, function: Callable[[str], str | None]) -> Function:
+def _of_documents(call: Call, args: Evaluated, function: Callable[[str], str | None]) -> VectorFunction:
     """Apply a function to the first argument; its result may be NULL."""
 
-    def run(frame: Frame) -> Vec:
+    def run(frame: VectorFrame) -> Vec:
         vec = full(args[0](frame), call.args[0].type, frame.rows)
         found = of_each(vec.values, function, pa.string())
         return Vec(found, all_valid(vec.valid, np.asarray(found.is_valid()) if found.null_count else None))

@@ -7,8 +7,8 @@ import numpy as np
 
 from squallpy.logical.expressions import Call
 from squallpy.runtime.evaluate import exact_arithmetic
-from squallpy.runtime.evaluate.evaluator_table import Evaluated, Function, binary, evaluator, parameter, unary
-from squallpy.runtime.evaluate.vectors import Vec, all_valid
+from squallpy.runtime.evaluate.evaluator_table import Evaluated, binary, evaluator, parameter, unary
+from squallpy.runtime.evaluate.vectors import Vec, VectorFunction, all_valid
 
 _REALS: dict[str, Callable[[Any], Any]] = {
     "sqrt": np.sqrt, "exp": np.exp, "sign": np.sign, "cbrt": np.cbrt, "degrees": np.degrees, "radians": np.radians,
@@ -19,7 +19,7 @@ _PAIRS: dict[str, Callable[[Any, Any], Any]] = {"power": np.power, "atan2": np.a
 
 
 @evaluator(*_REALS)
-def real(call: Call, args: Evaluated) -> Function:
+def real(call: Call, args: Evaluated) -> VectorFunction:
     """Apply a function of doubles, by IEEE rules, without warnings."""
     operate = _REALS[call.name]
 
@@ -31,32 +31,32 @@ def real(call: Call, args: Evaluated) -> Function:
 
 
 @evaluator(*_PAIRS)
-def real_of_two(call: Call, args: Evaluated) -> Function:
+def real_of_two(call: Call, args: Evaluated) -> VectorFunction:
     return binary(args, exact_arithmetic.real(_PAIRS[call.name]))
 
 
 @evaluator("ln", "log10", "log2")
-def logarithm(call: Call, args: Evaluated) -> Function:
+def logarithm(call: Call, args: Evaluated) -> VectorFunction:
     return lambda frame: exact_arithmetic.logarithm(call.name, args[0](frame))
 
 
 @evaluator("abs")
-def magnitude(call: Call, args: Evaluated) -> Function:
+def magnitude(call: Call, args: Evaluated) -> VectorFunction:
     return exact_arithmetic.negate_or_abs(args[0], np.abs, call)
 
 
 @evaluator("div")
-def quotient(call: Call, args: Evaluated) -> Function:
+def quotient(call: Call, args: Evaluated) -> VectorFunction:
     return binary(args, exact_arithmetic.quotient(call))
 
 
 @evaluator("floor", "ceil")
-def whole(call: Call, args: Evaluated) -> Function:
+def whole(call: Call, args: Evaluated) -> VectorFunction:
     return lambda frame: exact_arithmetic.floor_or_ceil(call, args[0](frame), call.args[0].type, frame.rows)
 
 
 @evaluator("round")
-def rounded(call: Call, args: Evaluated) -> Function:
+def rounded(call: Call, args: Evaluated) -> VectorFunction:
     type, places = call.args[0].type, parameter(call, 1)
     if type.is_exact:
         return lambda frame: exact_arithmetic.round_exact(args[0](frame), type, places, call)
@@ -64,7 +64,7 @@ def rounded(call: Call, args: Evaluated) -> Function:
 
 
 @evaluator("truncate")
-def truncated(call: Call, args: Evaluated) -> Function:
+def truncated(call: Call, args: Evaluated) -> VectorFunction:
     type, places = call.args[0].type, parameter(call, 1)
     if type.is_exact:
         return lambda frame: exact_arithmetic.truncate_exact(args[0](frame), type, places)
@@ -72,11 +72,11 @@ def truncated(call: Call, args: Evaluated) -> Function:
 
 
 @evaluator("shift_left", "shift_right")
-def shifted(call: Call, args: Evaluated) -> Function:
+def shifted(call: Call, args: Evaluated) -> VectorFunction:
     move: Any = np.left_shift if call.name == "shift_left" else np.right_shift
     return binary(args, lambda a, b: Vec(move(a.values, np.bitwise_and(b.values, 63)), all_valid(a.valid, b.valid)))
 
 
 @evaluator("bit_count")
-def bit_count(call: Call, args: Evaluated) -> Function:
+def bit_count(call: Call, args: Evaluated) -> VectorFunction:
     return unary(args[0], exact_arithmetic.bit_count)

@@ -13,7 +13,6 @@ from squallpy.runtime.evaluate.casts import try_cast
 from squallpy.runtime.evaluate.evaluator_table import (
     EVALUATORS,
     Evaluated,
-    Function,
     binary,
     evaluator,
     mask,
@@ -23,31 +22,31 @@ from squallpy.runtime.evaluate.evaluator_table import (
 )
 from squallpy.runtime.evaluate.guarded_expressions import short_circuit, with_fallback
 from squallpy.runtime.evaluate.scalar import text
-from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, all_valid
 
 
 @evaluator("and")
-def conjunction(call: Call, args: Evaluated) -> Function:
+def conjunction(call: Call, args: Evaluated) -> VectorFunction:
     return with_fallback(lambda frame: logic.conjunction([a(frame) for a in args]), short_circuit(args, True))
 
 
 @evaluator("or")
-def disjunction(call: Call, args: Evaluated) -> Function:
+def disjunction(call: Call, args: Evaluated) -> VectorFunction:
     return with_fallback(lambda frame: logic.disjunction([a(frame) for a in args]), short_circuit(args, False))
 
 
 @evaluator("not")
-def negation(call: Call, args: Evaluated) -> Function:
+def negation(call: Call, args: Evaluated) -> VectorFunction:
     return unary(args[0], np.logical_not)
 
 
 @evaluator("is_null")
-def is_null(call: Call, args: Evaluated) -> Function:
+def is_null(call: Call, args: Evaluated) -> VectorFunction:
     return lambda frame: logic.is_null(args[0](frame), frame.rows)
 
 
 @evaluator("in")
-def member(call: Call, args: Evaluated) -> Function:
+def member(call: Call, args: Evaluated) -> VectorFunction:
     kind, listed = call.args[0].type, [a.value for a in call.args[1:] if isinstance(a, Literal) and a.value is not None]
     assert all(isinstance(a, Literal) for a in call.args[1:])
     has_null = len(listed) < len(call.args) - 1
@@ -55,18 +54,18 @@ def member(call: Call, args: Evaluated) -> Function:
 
 
 @evaluator(*COMPARISONS)
-def compared(call: Call, args: Evaluated) -> Function:
+def compared(call: Call, args: Evaluated) -> VectorFunction:
     return binary(args, comparison(call.name, call.args[0].type))
 
 
 @evaluator("<=>")
-def not_distinct(call: Call, args: Evaluated) -> Function:
+def not_distinct(call: Call, args: Evaluated) -> VectorFunction:
     equal = EVALUATORS["="](replace(call, name="="), args)
     return lambda frame: logic.same(equal(frame), args[0](frame), args[1](frame), frame.rows)
 
 
 @evaluator("+", "-", "*")
-def arithmetic(call: Call, args: Evaluated) -> Function:
+def arithmetic(call: Call, args: Evaluated) -> VectorFunction:
     operate: Any = {"+": np.add, "-": np.subtract, "*": np.multiply}[call.name]
     if call.type.kind is Kind.DOUBLE:
         return binary(args, exact_arithmetic.real(operate))
@@ -75,39 +74,39 @@ def arithmetic(call: Call, args: Evaluated) -> Function:
 
 
 @evaluator("total", "difference", "product", "remainder")
-def rounded_decimals(call: Call, args: Evaluated) -> Function:
+def rounded_decimals(call: Call, args: Evaluated) -> VectorFunction:
     return binary(args, exact_arithmetic.rounded_decimals(call))
 
 
 @evaluator("/")
-def quotient(call: Call, args: Evaluated) -> Function:
+def quotient(call: Call, args: Evaluated) -> VectorFunction:
     return binary(args, exact_arithmetic.divide)
 
 
 @evaluator("%")
-def remainder(call: Call, args: Evaluated) -> Function:
+def remainder(call: Call, args: Evaluated) -> VectorFunction:
     return binary(args, exact_arithmetic.remainder)
 
 
 @evaluator("negate")
-def opposite(call: Call, args: Evaluated) -> Function:
+def opposite(call: Call, args: Evaluated) -> VectorFunction:
     return exact_arithmetic.negate_or_abs(args[0], np.negative, call)
 
 
 @evaluator("bit_and", "bit_or", "bit_xor")
-def bits(call: Call, args: Evaluated) -> Function:
+def bits(call: Call, args: Evaluated) -> VectorFunction:
     operate: Any = {"bit_and": np.bitwise_and, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor}[call.name]
     return binary(args, lambda a, b: Vec(operate(a.values, b.values), all_valid(a.valid, b.valid)))
 
 
 @evaluator("bit_not")
-def other_bits(call: Call, args: Evaluated) -> Function:
+def other_bits(call: Call, args: Evaluated) -> VectorFunction:
     return unary(args[0], np.bitwise_not)
 
 
 @evaluator("||")
-def concatenation(call: Call, args: Evaluated) -> Function:
-    def run(frame: Frame) -> Vec:
+def concatenation(call: Call, args: Evaluated) -> VectorFunction:
+    def run(frame: VectorFrame) -> Vec:
         parts = [a(frame) for a in args]
         return Vec(text.concat([part.values for part in parts]), all_valid(*(part.valid for part in parts)))
 
@@ -115,14 +114,14 @@ def concatenation(call: Call, args: Evaluated) -> Function:
 
 
 @evaluator("like", "similar")
-def pattern(call: Call, args: Evaluated) -> Function:
+def pattern(call: Call, args: Evaluated) -> VectorFunction:
     match = text.like if call.name == "like" else text.similar_to
     expression, escape = parameter(call, 1), parameter(call, 2) if len(args) > 2 else None
     return of_text(args[0], lambda x: mask(match(x, expression, escape)))
 
 
 @evaluator("tried")
-def attempt(call: Call, args: Evaluated) -> Function:
+def attempt(call: Call, args: Evaluated) -> VectorFunction:
     from squallpy.runtime.evaluate.expression_compiler import compile_expression  # NB: that module imports this one
 
     match call.args[0]:
@@ -133,24 +132,24 @@ def attempt(call: Call, args: Evaluated) -> Function:
 
 
 @evaluator("checked")
-def checked(call: Call, args: Evaluated) -> Function:
+def checked(call: Call, args: Evaluated) -> VectorFunction:
     return binary(args, lambda total, near: exact_arithmetic.check_sum(total, near, call))
 
 
 @evaluator("only")
-def only(call: Call, args: Evaluated) -> Function:
+def only(call: Call, args: Evaluated) -> VectorFunction:
     query = parameter(call, 2)
     return lambda frame: logic.assert_single_row(args[0](frame), args[1](frame), query)
 
 
 @evaluator("var_samp", "var_pop")
-def variance(call: Call, args: Evaluated) -> Function:
+def variance(call: Call, args: Evaluated) -> VectorFunction:
     scale, sample = call.args[1].type.scale, call.name == "var_samp"
     return lambda frame: exact_arithmetic.variance([a(frame) for a in args], scale, sample)
 
 
 @evaluator("covar_samp", "covar_pop")
-def covariance(call: Call, args: Evaluated) -> Function:
+def covariance(call: Call, args: Evaluated) -> VectorFunction:
     scale, sample = call.args[3].type.scale, call.name == "covar_samp"
     return lambda frame: exact_arithmetic.covariance([a(frame) for a in args], scale, sample)
 

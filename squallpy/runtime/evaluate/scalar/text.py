@@ -14,7 +14,6 @@ from squallpy.logical.expressions import Call
 from squallpy.logical.similar_to import expression_of
 from squallpy.runtime.evaluate.evaluator_table import (
     Evaluated,
-    Function,
     evaluator,
     integer_of_each_text,
     integers,
@@ -24,7 +23,7 @@ from squallpy.runtime.evaluate.evaluator_table import (
     parameter,
     text_evaluator,
 )
-from squallpy.runtime.evaluate.vectors import Vec, full
+from squallpy.runtime.evaluate.vectors import Vec, VectorFunction, full
 
 _CODES = {
     letter: code for code, letters in enumerate(("BFPV", "CGJKQSXZ", "DT", "L", "MN", "R"), 1) for letter in letters
@@ -229,7 +228,7 @@ def initcap(values: Any) -> Any:
 
 
 @evaluator("concat_ws")
-def joined(call: Call, args: Evaluated) -> Function:
+def joined(call: Call, args: Evaluated) -> VectorFunction:
     separator = parameter(call, 0)
     return lambda frame: Vec(join_non_null(separator, [full(a(frame), call.type, frame.rows) for a in args[1:]]))
 
@@ -319,7 +318,7 @@ def first_points(values: Any) -> Any:
 
 
 @evaluator("chr")
-def characters(call: Call, args: Evaluated) -> Function:
+def characters(call: Call, args: Evaluated) -> VectorFunction:
     return lambda frame: character_of(full(args[0](frame), call.args[0].type, frame.rows))
 
 

@@ -16,7 +16,7 @@ from squallpy.base.json_codec import from_json, to_json
 from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.materialise import Trigger
+from squallpy.maintain.matrix.materialise import MatrixTrigger
 from squallpy.physical.matrix.block_supersteps import ALONE, Phase
 from squallpy.physical.matrix.matrix_plan import MatrixPlan, MatrixProgramPlan
 from squallpy.runtime.matrix.algebra import depends_on, factor_growth
@@ -27,7 +27,7 @@ from squallpy.runtime.matrix.blocks.superstep import BlockProgram
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import CHECK, random_vectors
 from squallpy.runtime.matrix.maintenance_choice import Prices, factor_for, rank_of, reason_to_evaluate, report_decision
-from squallpy.runtime.matrix.rows_to_cells import Rows, check_declared, sum_rows
+from squallpy.runtime.matrix.rows_to_cells import CellRows, check_declared, sum_rows
 from squallpy.runtime.matrix.stored_views import Array
 from squallpy.runtime.sources.input import BatchSpans, Input
 from squallpy.runtime.state.state_store import Store, StoreLayout
@@ -133,7 +133,7 @@ class BlockMatrices:
         behind = self._phases_behind(program, [trigger for trigger, *_ in fired], sizes)
         return [*_firing(fired), *behind], report_decision(rank, why)
 
-    def _phases_behind(self, program: BlockProgram, fired: Sequence[Trigger], sizes: Sizes) -> Iterator[Given]:
+    def _phases_behind(self, program: BlockProgram, fired: Sequence[MatrixTrigger], sizes: Sizes) -> Iterator[Given]:
         """List the phases behind triggers: a look every CHECK updates, and an evaluation if that or an inverse asks."""
         before = self._facts.updates[program.plan.name]
         look = program.ring is ARITHMETIC and before // CHECK < (before + len(fired)) // CHECK
@@ -143,7 +143,7 @@ class BlockMatrices:
             yield Phase("evaluate", is_optional=True), {}
 
 
-def _cells(kept: MatrixProgramPlan, rows: Mapping[str, Rows], plan: MatrixPlan) -> dict[str, Cells]:
+def _cells(kept: MatrixProgramPlan, rows: Mapping[str, CellRows], plan: MatrixPlan) -> dict[str, Cells]:
     """Sum what a batch adds to the inputs of a program."""
     found = {}
     for source in kept.program.inputs:
@@ -159,6 +159,6 @@ def _adding(cells: Mapping[str, Cells]) -> Iterator[Given]:
         yield Phase("add", name), {"rows": some.rows, "cols": some.cols, "values": some.values}
 
 
-def _firing(fired: Iterable[tuple[Trigger, Array, Array]]) -> Iterator[Given]:
+def _firing(fired: Iterable[tuple[MatrixTrigger, Array, Array]]) -> Iterator[Given]:
     for trigger, u, v in fired:
         yield Phase("fire", trigger.input.name, u.shape[1]), {"u": u, "v": v}

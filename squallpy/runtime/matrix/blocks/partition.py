@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from squallpy.physical.matrix.block_supersteps import CyclicPartition, Form, Phase
+from squallpy.physical.matrix.block_supersteps import CyclicPartition, MatrixLayout, Phase
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.micro_batch import Computed, Sender, pack_parcels
 from squallpy.runtime.matrix.blocks.commands import Arrays, Commands, pack_arrays, unpack_arrays
@@ -106,5 +106,5 @@ def _parts(name: str, theirs: Iterable[tuple[int, Arrays]]) -> Parts:
         for label, rows in arrays.items():
             program, value, form = label.split("|")
             if program == name:
-                found.setdefault((value, Form(form)), {})[number] = rows
+                found.setdefault((value, MatrixLayout(form)), {})[number] = rows
     return found

@@ -8,7 +8,7 @@ import numpy as np
 from squallpy.base.semirings import BOOLEAN
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.drift_probe import Look
-from squallpy.maintain.matrix.materialise import Update
+from squallpy.maintain.matrix.materialise import MatrixUpdate
 from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Entrywise,
@@ -31,15 +31,15 @@ from squallpy.physical.matrix.block_supersteps import (
     CyclicPartition,
     Define,
     Fetch,
-    Form,
     Item,
+    MatrixLayout,
     Phase,
     Superstep,
     Value,
     plan_blocks,
 )
 from squallpy.physical.matrix.matrix_plan import MatrixProgramPlan
-from squallpy.physical.matrix.view_passes import Pass
+from squallpy.physical.matrix.view_passes import ViewPass
 from squallpy.runtime.kernels.matrix import boolean
 from squallpy.runtime.matrix.affected_cells import touch
 from squallpy.runtime.matrix.algebra import add_matrices, apply_operation, evaluate, product
@@ -51,7 +51,7 @@ from squallpy.runtime.matrix.errors import NamingOverflow, overflow, undefined
 from squallpy.runtime.matrix.iterations import UndefinedError
 from squallpy.runtime.matrix.memory_check import bytes_available, memory_error
 from squallpy.runtime.matrix.packed_boolean import PackedMatrix
-from squallpy.runtime.matrix.reported_cells import Read, Subscription, decode_rows, subscription_layouts
+from squallpy.runtime.matrix.reported_cells import Read, ReportedCells, decode_rows, subscription_layouts
 from squallpy.runtime.matrix.stored_views import Array, BitView, MatrixView, visit_view, wrap_view
 from squallpy.runtime.state.matrix_blocks import BlockLayout
 from squallpy.runtime.state.state_store import Store
@@ -77,11 +77,11 @@ class BlockProgram:
         for number in range(len(self.plan.readings)):
             yield from subscription_layouts(self.subscription_name(number), self.ring)
 
-    def forms(self, name: str) -> tuple[Form, ...]:
+    def forms(self, name: str) -> tuple[MatrixLayout, ...]:
         """Return the forms in which it stores a view."""
-        return (Form.ROWS, Form.COLUMNS) if name in self.blocks.by_columns else (Form.ROWS,)
+        return (MatrixLayout.ROWS, MatrixLayout.COLUMNS) if name in self.blocks.by_columns else (MatrixLayout.ROWS,)
 
-    def block(self, name: str, form: Form) -> str:
+    def block(self, name: str, form: MatrixLayout) -> str:
         return f"{self.plan.name}.{name} {form}"
 
     def count_begun(self, stage: int, phases: Sequence[Phase]) -> int:
@@ -146,27 +146,27 @@ class SuperstepExecutor:
         for view, shape in shapes.items():
             self._store.blocks[program.block(*view)].resize(shape, 0 if self._ring is BOOLEAN else self._ring.zero)
 
-    def _extent(self, name: str, form: Form) -> tuple[int, int]:
+    def _extent(self, name: str, form: MatrixLayout) -> tuple[int, int]:
         """Compute the shape of this partition's block of a matrix."""
         rows, columns = self._shape(name)
-        return (self._part.extent(rows), columns) if form is Form.ROWS else (rows, self._part.extent(columns))
+        return (self._part.extent(rows), columns) if form is MatrixLayout.ROWS else (rows, self._part.extent(columns))
 
     def _shape(self, name: str) -> tuple[int, int]:
         named = self._maintained.find_matrix(name)
         return named.rows.at(self._sizes), named.cols.at(self._sizes)
 
-    def _view(self, name: str, form: Form) -> MatrixView:
+    def _view(self, name: str, form: MatrixLayout) -> MatrixView:
         values = self._store.blocks[self._program.block(name, form)].values
         return BitView(values, self._extent(name, form)[1]) if self._ring is BOOLEAN else wrap_view(values, self._ring)
 
-    def _value(self, name: str, form: Form) -> Array:
+    def _value(self, name: str, form: MatrixLayout) -> Array:
         """Return a value in a form, of this batch or else of a view."""
         found = self.state.values.get((name, form))
         return self._view(name, form).read(slice(None), slice(None)) if found is None else found
 
     def _evaluated(self, matrix: Matrix) -> Array:
         """Evaluate an expression over whole values."""
-        return evaluate(matrix, lambda name: self.state.values[name, Form.WHOLE], self._sizes, self._ring)
+        return evaluate(matrix, lambda name: self.state.values[name, MatrixLayout.WHOLE], self._sizes, self._ring)
 
     # phases
 
@@ -177,11 +177,14 @@ class SuperstepExecutor:
             self._add(phase.name, Cells(given["rows"], given["cols"], given["values"]))
         elif phase.do == "fire":
             trigger = self._maintained.triggers[phase.name]
-            self.state.values = {(trigger.u.name, Form.WHOLE): given["u"], (trigger.v.name, Form.WHOLE): given["v"]}
+            self.state.values = {
+                (trigger.u.name, MatrixLayout.WHOLE): given["u"],
+                (trigger.v.name, MatrixLayout.WHOLE): given["v"],
+            }
             if self.state.wants_evaluation:
                 self._change_input(phase.name)
         elif phase.do == "look":
-            self.state.values = {(name, Form.WHOLE): vector for name, vector in given.items()}
+            self.state.values = {(name, MatrixLayout.WHOLE): vector for name, vector in given.items()}
         else:
             self.state.wants_evaluation |= not phase.is_optional
 
@@ -204,7 +207,7 @@ class SuperstepExecutor:
 
     def _compare_drift(self, looks: Sequence[Look]) -> None:
         """Evaluate the drift of views, and ask for an evaluation if it is large."""
-        values = {name: value for (name, form), value in self.state.values.items() if form is Form.WHOLE}
+        values = {name: value for (name, form), value in self.state.values.items() if form is MatrixLayout.WHOLE}
         self.state.drift = largest_difference(looks, values)
         if not self.state.drift < DRIFT:
             self.state.wants_evaluation, self.state.reason = True, "rounding had added up"
@@ -213,8 +216,8 @@ class SuperstepExecutor:
         match item:
             case Statement(name, value):
                 with NamingOverflow(self._maintained, self._last_changed(changed) or name.name):
-                    self.state.values[name.name, Form.WHOLE] = self._evaluated(value)
-            case Pass(view, _, update):
+                    self.state.values[name.name, MatrixLayout.WHOLE] = self._evaluated(value)
+            case ViewPass(view, _, update):
                 with NamingOverflow(self._maintained, view.name):
                     self._visit(item)
                 self.state.has_changed_input |= view.name == changed and update is not None
@@ -233,20 +236,20 @@ class SuperstepExecutor:
     def _change_input(self, name: str) -> None:
         """Change an input as its trigger would."""
         trigger = self._maintained.triggers[name]
-        self._visit(Pass(trigger.input, (), Update(trigger.input, trigger.u, trigger.v)))
+        self._visit(ViewPass(trigger.input, (), MatrixUpdate(trigger.input, trigger.u, trigger.v)))
         self.state.has_changed_input = True
 
     def _add(self, name: str, cells: Cells) -> None:
         """Add to cells, those of them that are here."""
         for form in self._program.forms(name):
-            by_rows = form is Form.ROWS
+            by_rows = form is MatrixLayout.ROWS
             own = self._part.owns(cells.rows if by_rows else cells.cols)
             rows, cols, values = cells.rows[own], cells.cols[own], cells.values[own]
             rows, cols = (self._part.local(rows), cols) if by_rows else (rows, self._part.local(cols))
             with NamingOverflow(self._maintained, name):
                 self._view(name, form).add_at(rows, cols, values)
 
-    def _visit(self, item: Pass) -> None:
+    def _visit(self, item: ViewPass) -> None:
         """Visit the rows and columns of a view that are in this partition."""
         view, update, own = item.view.name, item.update, self._part.own
         across = [read for read in item.reads if read.transposed and view not in self._program.blocks.layouts.symmetric]
@@ -254,22 +257,22 @@ class SuperstepExecutor:
         x, y = ([self._evaluated(read.factor) for read in reads] for reads in (straight, across))
         u, v = (self._evaluated(half) for half in (update.u, update.v)) if update else (None, None)
         mine, there = None if u is None else u[own], None if v is None else v[:, own]
-        left, form = (update.left if update else None), Form.ROWS
+        left, form = (update.left if update else None), MatrixLayout.ROWS
         prune = left is not None
         more: Sequence[Any] = []
         right: Any = None
         if view in self._program.blocks.layouts.tall:
-            form = Form.SUMMAND
+            form = MatrixLayout.SUMMAND
             mine_y = [half[own] for half in y]
-            found, more, rows, right = visit_view(self._view(view, Form.ROWS), mine, v, x, mine_y, prune)
+            found, more, rows, right = visit_view(self._view(view, MatrixLayout.ROWS), mine, v, x, mine_y, prune)
         else:
-            found, _, rows, _ = visit_view(self._view(view, Form.ROWS), mine, v, x, [], prune)
+            found, _, rows, _ = visit_view(self._view(view, MatrixLayout.ROWS), mine, v, x, [], prune)
         if view in self._program.blocks.by_columns:
-            _, more, _, right = visit_view(self._view(view, Form.COLUMNS), u, there, [], y, prune)
-        self.state.values |= {(r.name.name, Form.ROWS): _plain(f) for r, f in zip(straight, found, strict=True)}
+            _, more, _, right = visit_view(self._view(view, MatrixLayout.COLUMNS), u, there, [], y, prune)
+        self.state.values |= {(r.name.name, MatrixLayout.ROWS): _plain(f) for r, f in zip(straight, found, strict=True)}
         self.state.values |= {(r.name.name, form): _plain(f) for r, f in zip(across, more, strict=True)}
         if left:
-            self.state.values[left[0].name, Form.ROWS] = _plain(rows)
+            self.state.values[left[0].name, MatrixLayout.ROWS] = _plain(rows)
             self.state.values[left[1].name, form] = _plain(right.T)
         if u is not None and v is not None:
             touch(self.state.touched, view, u[own], v, self._ring)
@@ -281,13 +284,13 @@ class SuperstepExecutor:
             return
         try:
             with NamingOverflow(self._maintained, name):
-                rows = self._summand(value) if item.form is Form.SUMMAND else self._rows(value)
+                rows = self._summand(value) if item.form is MatrixLayout.SUMMAND else self._rows(value)
         except UndefinedError:
             self.state.singular = self.state.singular or undefined(self._maintained, value).message
             self.state.missing.add(name)
             return
-        if item.is_view and item.form is Form.ROWS:
-            self._assign(name, Form.ROWS, rows)
+        if item.is_view and item.form is MatrixLayout.ROWS:
+            self._assign(name, MatrixLayout.ROWS, rows)
         else:
             self.state.values[name, item.form] = rows
 
@@ -295,18 +298,18 @@ class SuperstepExecutor:
         """Compute this partition's summand of a product, from its rows of both factors."""
         of, (_, right) = self._program.blocks.layouts.find_summed_rows(matrix), children(matrix)
         assert of
-        return product(self._value(of.name, Form.ROWS).T, self._rows(right), self._ring)
+        return product(self._value(of.name, MatrixLayout.ROWS).T, self._rows(right), self._ring)
 
-    def _keep_arrived(self, view: str, form: Form) -> None:
+    def _keep_arrived(self, view: str, form: MatrixLayout) -> None:
         """Keep what has arrived of a view."""
         values, own = self.state.values[view, form], self._part.own
-        if form is Form.COLUMNS:
+        if form is MatrixLayout.COLUMNS:
             self._assign(view, form, values)
             return
         for kept in self._program.forms(view):
-            self._assign(view, kept, values[own] if kept is Form.ROWS else values[:, own])
+            self._assign(view, kept, values[own] if kept is MatrixLayout.ROWS else values[:, own])
 
-    def _assign(self, name: str, form: Form, values: Array) -> None:
+    def _assign(self, name: str, form: MatrixLayout, values: Array) -> None:
         plain = boolean.pack(np.ascontiguousarray(values)) if self._ring is BOOLEAN else values
         self._store.blocks[self._program.block(name, form)].assign(plain)
 
@@ -315,14 +318,14 @@ class SuperstepExecutor:
         part, sizes, ring, layouts = self._part, self._sizes, self._ring, self._program.blocks.layouts
         match matrix:
             case Name(name) if name in layouts.summed:
-                return self.state.values[name, Form.WHOLE][part.own]
+                return self.state.values[name, MatrixLayout.WHOLE][part.own]
             case Transpose(Name(name)) if name in layouts.summed:
-                return self.state.values[name, Form.WHOLE].T[part.own]
+                return self.state.values[name, MatrixLayout.WHOLE].T[part.own]
             case Name(name):
-                return self._value(name, Form.ROWS)
+                return self._value(name, MatrixLayout.ROWS)
             case Transpose(Name(name)):
                 turned = name not in layouts.symmetric
-                return self._value(name, Form.COLUMNS).T if turned else self._value(name, Form.ROWS)
+                return self._value(name, MatrixLayout.COLUMNS).T if turned else self._value(name, MatrixLayout.ROWS)
             case Product((left, right)):
                 return product(self._rows(left), self._evaluated(right), ring)
             case Sum() | Stack() | Scale() | Entrywise() | RowDot():
@@ -346,18 +349,18 @@ class SuperstepExecutor:
         for name, form in sends:
             if name in self.state.missing:
                 continue
-            form = Form.SUMMAND if (name, Form.SUMMAND) in self.state.values else form
-            rows = self._value(name, Form.SUMMAND if form is Form.SUMMAND else Form.ROWS)
+            form = MatrixLayout.SUMMAND if (name, MatrixLayout.SUMMAND) in self.state.values else form
+            rows = self._value(name, MatrixLayout.SUMMAND if form is MatrixLayout.SUMMAND else MatrixLayout.ROWS)
             for target in range(self._part.count):
                 own = CyclicPartition(target, self._part.count).own
-                yield target, (name, form), rows[:, own] if form is Form.COLUMNS else rows
+                yield target, (name, form), rows[:, own] if form is MatrixLayout.COLUMNS else rows
 
     def _receive(self, superstep: Superstep, parts: Parts, changed: str) -> None:
         """Put together what the partitions have sent after a superstep."""
         for name, form in superstep.sends:
             if name in self.state.missing:
                 continue
-            if shares := parts.get((name, Form.SUMMAND)):
+            if shares := parts.get((name, MatrixLayout.SUMMAND)):
                 with NamingOverflow(self._maintained, self._last_changed(changed) or name):
                     whole = add_matrices([shares[number] for number in sorted(shares)], self._ring)
             else:
@@ -375,7 +378,7 @@ class SuperstepExecutor:
         for number, reading in enumerate(program.plan.readings):
             name, layouts = reading.output, subscription_layouts(program.subscription_name(number), ring)
             blocks = [self._store.blocks[layout.name] for layout in layouts]
-            subscription = Subscription(reading, ring, self._part, blocks)
+            subscription = ReportedCells(reading, ring, self._part, blocks)
             subscription.resize(self._shape(name))
             keys, mult = np.empty((0, 3), np.int64), np.empty(0, np.int64)
             if self.state.touches_all or name in self.state.touched:
@@ -387,7 +390,7 @@ class SuperstepExecutor:
         """Return a function that reads a view by global row numbers; None if it is zero."""
         if name in self.state.missing:
             return None
-        view = self._view(name, Form.ROWS)
+        view = self._view(name, MatrixLayout.ROWS)
 
         def read(rows: slice | Array, columns: slice | Array) -> Array:
             return view.read(rows if isinstance(rows, slice) else self._part.local(rows), columns)

@@ -5,7 +5,7 @@ from dataclasses import field
 from typing import Any
 
 from squallpy.base.records import dataclass
-from squallpy.physical.matrix.block_supersteps import Form, Value
+from squallpy.physical.matrix.block_supersteps import MatrixLayout, Value
 from squallpy.runtime.matrix.blocks.commands import Arrays
 from squallpy.runtime.matrix.stored_views import Array
 
@@ -59,7 +59,9 @@ class SuperstepState:
     def of(facts: Mapping[str, Any], arrays: Arrays, name: str) -> "SuperstepState":
         """Reverse `packed`."""
         plain = {fact: facts[fact] for fact in _PLAIN}
-        values = {(value, Form(form)): arrays[array_key(name, (value, form))] for value, form in facts["values"]}
+        values = {
+            (value, MatrixLayout(form)): arrays[array_key(name, (value, form))] for value, form in facts["values"]
+        }
         touched = {
             view: (arrays[f"{name}|{view}|touched rows"], arrays[f"{name}|{view}|touched columns"])
             for view in facts["touched"]

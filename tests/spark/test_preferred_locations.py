@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squallpy.runtime.spark.partition_placement import Executor, assign, executors_of
+from squallpy.runtime.spark.preferred_locations import ExecutorProcess, assign, executors_of
 
 HOSTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4), min_size=1)
 
@@ -48,7 +48,7 @@ def test_an_executor_is_there_when_its_address_is_known_in_full() -> None:
         executor("driver", "10.0.0.1:4040"), executor("0", "10.0.0.2"), executor("1", "10.0.0.3:7077"),
         executor("2", "[::1]"), executor("3", "[::1]:7077"), executor("4", "10.0.0.4:7077", active=False),
     ]  # fmt: skip
-    assert executors_of(context(found)) == {Executor("1", "10.0.0.3", 2), Executor("3", "[::1]", 2)}
+    assert executors_of(context(found)) == {ExecutorProcess("1", "10.0.0.3", 2), ExecutorProcess("3", "[::1]", 2)}
 
 
 def context(executors: list[SimpleNamespace]) -> Any:

@@ -1,4 +1,4 @@
-"""The placement of partitions on hosts, each where its state is, as Spark's locality hints.
+"""Preferred locations of partitions: hosts, each where its state is, as hints that Spark's scheduler follows.
 
     assign(4, {"a": 1, "b": 1}, ())                          →  ("a", "b", "a", "b")
     assign(4, {"b": 1, "c": 1}, ("a", "b", "a", "b"))        →  ("c", "b", "c", "b")     a is gone, c has come
@@ -55,7 +55,7 @@ def assign(partitions: int, hosts: Hosts, before: Sequence[str]) -> tuple[str, .
 
 
 @dataclass(frozen=True, slots=True)
-class Executor:
+class ExecutorProcess:
     """A process of Spark that runs tasks."""
 
     id: str
@@ -63,17 +63,17 @@ class Executor:
     cores: int
 
 
-class Placement:
+class PreferredLocations:
     """The hosts of a run's tasks, batch after batch. A local master leaves no choice."""
 
     def __init__(self, session: SparkSession, partitions: int) -> None:
         self._session, self._partitions = session, partitions
         self._choice = not str(session.sparkContext.master).startswith("local")
-        self._warming: dict[Executor, threading.Thread] = {}
-        self._warm: set[Executor] = set()
+        self._warming: dict[ExecutorProcess, threading.Thread] = {}
+        self._warm: set[ExecutorProcess] = set()
         self._hosts: Hosts = {}
         self._assigned: tuple[str, ...] = ()
-        self._executors: set[Executor] = set()
+        self._executors: set[ExecutorProcess] = set()
         self._readers: dict[int, RDD[bytes]] = {}
         self._hints: RDD[bytes] | None = None
         self._times: deque[float] = deque(maxlen=8)
@@ -135,7 +135,7 @@ class Placement:
         for thread in threads:
             thread.join(_PATIENCE)
 
-    def _discover_executors(self) -> set[Executor]:
+    def _discover_executors(self) -> set[ExecutorProcess]:
         """List the executors, and start to warm up new ones."""
         context = self._session.sparkContext
         # NB: listing executors takes many calls, so their ids are compared first
@@ -148,7 +148,7 @@ class Placement:
             thread.start()
         return self._executors
 
-    def _warm_up(self, executor: Executor) -> None:
+    def _warm_up(self, executor: ExecutorProcess) -> None:
         try:
             _run_on_hosts(self._session.sparkContext, [f"executor_{executor.host}_{executor.id}"], _nothing)
             self._warm.add(executor)
@@ -186,7 +186,7 @@ def _run_on_hosts(context: SparkContext, hosts: Sequence[str], stage: StageFunct
     map_stage(stage, preferred_hosts(context, hosts)).collect()
 
 
-def executors_of(context: SparkContext) -> set[Executor]:
+def executors_of(context: SparkContext) -> set[ExecutorProcess]:
     """List the live executors whose address is fully known: for a second Spark has the host alone.
 
     A local master has none.
@@ -197,11 +197,11 @@ def executors_of(context: SparkContext) -> set[Executor]:
         executor = executors.next()
         host, _, port = executor.hostPort().rpartition(":")
         if executor.id() != "driver" and executor.isActive() and port.isdigit():
-            found.add(Executor(executor.id(), host, executor.totalCores()))
+            found.add(ExecutorProcess(executor.id(), host, executor.totalCores()))
     return found
 
 
-def cores_by_host(executors: set[Executor]) -> dict[str, int]:
+def cores_by_host(executors: set[ExecutorProcess]) -> dict[str, int]:
     """Add up the executors' cores by host."""
     hosts: Counter[str] = Counter()
     for executor in executors:
