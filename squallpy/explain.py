@@ -83,7 +83,8 @@ def why_text(
         lines.append(f"  {view.name}({Names(view.keys).list(view.keys)}): {_use(compiled.program, view)}")
     if partitions > 1:
         known = compiler.sizes_of(compiled.program, sizes)
-        costs = sorted(compare_placements(compiled.program, known, partitions).items(), key=lambda each: each[1])
+        found = compare_placements(compiled.program, known, partitions, has_band=plan.band is not None)
+        costs = sorted(found.items(), key=lambda each: each[1])
         lines += ["", f"PLACEMENTS, by the cost of a batch of {BATCH:,} tuples, in rows sent"]
         lines += [f"  {'impossible' if cost == inf else f'{cost:10,.0f}'}  {name}" for name, cost in costs]
         lines += join_lines(plan) + (fixpoint_lines(plan) if not plan.places else [])

@@ -48,6 +48,15 @@ def test_placements_are_told_with_their_costs(room: Path) -> None:
     assert "\nHYPERCUBE r 2 by ticket × s 2 by ticket × t 2 by ticket at first" in text
 
 
+def test_ranges_of_a_band_are_told_with_their_cost(room: Path) -> None:
+    """Less than on the grid, whose rows and columns are copied; only where a band is compared."""
+    text = explain(room, "SELECT COUNT(*) AS n, SUM(a) AS a FROM r JOIN s ON ABS(r.b - s.b) <= 3 AND a <> c;", 8)
+    costs = {name: float(cost.replace(",", "")) for cost, name in re.findall(r"^ +([\d,]+)  (.*)$", text, re.MULTILINE)}
+    ranges = "on ranges of what the band compares, if its values are even"
+    assert costs[ranges] < costs["on a grid"] and "\nRANGES of " in text
+    assert ranges not in explain(room, "SELECT COUNT(*) AS n FROM r JOIN s ON r.b < s.b;", 8)
+
+
 def test_an_equality_needs_no_hypercube(room: Path) -> None:
     query = "SELECT r.a, SUM(t.d) AS d FROM r JOIN s ON r.b = s.b JOIN t ON s.c = t.c GROUP BY r.a;"
     text = explain(room, query, 4)

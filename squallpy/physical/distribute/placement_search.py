@@ -22,7 +22,7 @@ from squallpy.physical.distribute.initial_grids import (
     side_of,
     stored_fraction,
 )
-from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS, Dist, PlacementError
+from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS, Dist, Mark, PlacementError
 from squallpy.physical.distribute.row_deltas import row_deltas
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, RowDeltas, Transfer
 from squallpy.physical.distribute.statement_blocks import StatementBlock
@@ -93,10 +93,15 @@ def choose_placements(
     return best if cost < cost_of(one) else None
 
 
-def compare_placements(program: TriggerProgram, sizes: Mapping[str, int], partitions: int) -> dict[str, float]:
+def compare_placements(
+    program: TriggerProgram, sizes: Mapping[str, int], partitions: int, has_band: bool = False
+) -> dict[str, float]:
     """Estimate what a batch costs, in rows sent, with the placements that the search begins with, and ends with.
 
     Infinity for those that are impossible.
+
+    Args:
+        has_band: The join on the grid may be by ranges of what a band compares, which copy little if values are even.
     """
     join = find_hypercube_join(program)
     if join is not None and not join.has_theta:
@@ -105,11 +110,14 @@ def compare_placements(program: TriggerProgram, sizes: Mapping[str, int], partit
     equated, options = _list_choices(program, sizes)
     named = (f"all by {'.'.join(min(fields))}" for fields in equated)
     names = ("by the primary key with the most values", *named, "on a grid")
-    starts = zip(names, _starts(program, options, sizes, equated), strict=True)
+    starts = list(zip(names, _starts(program, options, sizes, equated), strict=True))
     one: dict[str, Placement] = dict.fromkeys(options, ())
     found = {name: cost_of(places) for name, places in starts} | {"in one partition": cost_of(one)}
     moved = choose_placements(program, sizes, partitions) or one
     found["from the best of these, one view at a time moved"] = cost_of(moved)
+    if has_band:
+        by_ranges = _CostModel(program, sizes, partitions, by_ranges=True)
+        found["on ranges of what the band compares, if its values are even"] = by_ranges(dict(starts)["on a grid"])
     if join is not None:
         found["the same, on a hypercube"] = cost_of({**moved, **join.placements(program)})
     return found
@@ -271,12 +279,14 @@ class _CostModel:
     Args:
         join: The join that may be on a hypercube, whose pairs and copies are estimated; None: each row finds one
             partner, and nodes share the work.
+        by_ranges: Rows and columns of the grid are ranges of even values, so that nothing is copied.
     """
 
     program: TriggerProgram
     sizes: Mapping[str, int]
     partitions: int
     join: HypercubeJoin | None = None
+    by_ranges: bool = False
     row_deltas: RowDeltas = field(init=False)
     distribution: Distribution = field(init=False)
     views: Mapping[str, View] = field(init=False)
@@ -324,7 +334,7 @@ class _CostModel:
                 terms = len(view.terms) or 1
                 fraction = 1.0 - len(place.hashed) / terms * (1 - 1 / self.partitions)
             elif place in (EVERYWHERE, ROWS, COLUMNS):
-                fraction = stored_fraction(place, grid)
+                fraction = self._stored_fraction(place, grid)
             if fraction:
                 row = _cost_of_row(len(view.keys), view.rings)
                 held += row * max(1, max_records(view, self.sizes)) * fraction
@@ -386,8 +396,12 @@ class _CostModel:
         if transfer.cells and cube:
             return 1 / cube.cuts(dimension for dimension, _ in transfer.cells)
         if transfer.side:
-            return stored_fraction(transfer.side, grid)
+            return self._stored_fraction(transfer.side, grid)
         return 1.0 if transfer.keys in (EVERYWHERE, ()) else 1 / self.partitions
+
+    def _stored_fraction(self, mark: Mark, grid: Grid | None) -> float:
+        """Compute the part of a view that each node has."""
+        return 1 / self.partitions if self.by_ranges and mark is not EVERYWHERE else stored_fraction(mark, grid)
 
     def _layouts(self) -> Iterator[tuple[str, tuple[int, tuple[LaneRing, ...]]]]:
         """List the number of keys and the rings of each view and delta."""
