@@ -22,7 +22,7 @@ import numpy as np
 
 from squallpy.base.settings import Settings
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 
 ROWS, GROUPS, KEPT = 10_000, 1_000, 60  # rows a second; seconds for which files stay
@@ -119,7 +119,7 @@ def resident() -> float:
 def run(folder: Path, clock: Clock, limits: str = "") -> Seconds:
     (folder / "q.sql").write_text(QUERY.format(options=limits))
     seen = Seconds(clock)
-    session = Session(folder / "q.sql", Settings(local_dir=str(folder / "local")))
+    session = ScriptSession(folder / "q.sql", Settings(local_dir=str(folder / "local")))
     options = RunOptions("local", changes=True, final=False, checkpoint=str(folder / "kept"), clock=clock)
     session.run(options, seen, clock, observer=seen)
     return seen
@@ -162,7 +162,7 @@ def files(count: int) -> None:
         (folder / "in").mkdir()
         (folder / "q.sql").write_text(QUERY.format(options=""))
         fed = SmallFiles(count, folder / "in")
-        session = Session(folder / "q.sql", Settings(local_dir=str(folder / "local")))
+        session = ScriptSession(folder / "q.sql", Settings(local_dir=str(folder / "local")))
         tracemalloc.start()
         options = RunOptions("local", changes=True, final=False, checkpoint=str(folder / "kept"))
         session.run(options, IgnoringSink(), fed)

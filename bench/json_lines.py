@@ -10,7 +10,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from time import process_time
 
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 
 COLUMNS = "k BIGINT, cust INT, price DECIMAL(10,2), day DATE, segment VARCHAR"
@@ -37,7 +37,7 @@ def seconds(folder: Path, format: str, query: str, batch_rows: int) -> float:
     """Run a query over one of the formats."""
     text = f"CREATE STREAM f ({COLUMNS}) USING {format} OPTIONS (path 'f.{format}');\n{query};"
     began = process_time()
-    Session(folder / "q.sql", None, text).run(RunOptions("local", batch_rows=batch_rows), IgnoringSink())
+    ScriptSession(folder / "q.sql", None, text).run(RunOptions("local", batch_rows=batch_rows), IgnoringSink())
     return process_time() - began
 
 

@@ -26,7 +26,7 @@ from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.runtime.connectors.kafka.encoding import objects
 from squallpy.runtime.spark import executor
 from squallpy.runtime.spark.spark_session import start
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from squallpy.testing.tpch import TPCH
 from tests.connectors.servers import KafkaServer, find_spark_connector
@@ -53,7 +53,7 @@ def ours(server: KafkaServer, suffix: str, batch: int, backend: str) -> pa.Table
     options = RunOptions(
         backend=backend, trigger=BatchTrigger.parse("available-now"), changes=True, final=True, batch_rows=batch
     )
-    Session(Q3.path, text=text).run(options, sink := Answer())
+    ScriptSession(Q3.path, text=text).run(options, sink := Answer())
     return sink.rows
 
 

@@ -24,7 +24,7 @@ from confluent_kafka import Producer
 
 from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.runtime.connectors.kafka.encoding import objects
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from squallpy.testing.tpch import TPCH
 from tests.connectors.registry import SchemaRegistry
@@ -101,7 +101,7 @@ def seconds(text: str, folder: Path, batch_rows: int) -> tuple[float, float]:
         backend="local", trigger=BatchTrigger.parse("available-now"), changes=True, final=False, batch_rows=batch_rows
     )
     began, worked = perf_counter(), process_time()
-    Session(folder / "q.sql", text=text).run(options, IgnoringSink())
+    ScriptSession(folder / "q.sql", text=text).run(options, IgnoringSink())
     return perf_counter() - began, process_time() - worked
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from squallpy.base.settings import Settings
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 
 SCRIPT = """
@@ -48,7 +48,7 @@ class Result(IgnoringSink):
 def seconds(folder: Path, partitions: int) -> tuple[float, object]:
     """Run the query to the end of what has come; returns the seconds, and the result."""
     start, sink = perf_counter(), Result()
-    session = Session(folder / "q.sql", Settings(partitions=partitions))
+    session = ScriptSession(folder / "q.sql", Settings(partitions=partitions))
     options = RunOptions(batch_rows=ROWS, checkpoint=str(folder / "kept"))
     session.run(options, sink, StopWhenIdle())
     return perf_counter() - start, sink.rows

@@ -23,7 +23,7 @@ import psycopg
 from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.connectors.servers import PostgresServer, find_postgres
 
@@ -67,7 +67,7 @@ def run(
         checkpoint=str(kept),
         batch_rows=batch_rows,
     )
-    Session(Path("bench.sql"), text=text).run(options, IgnoringSink(), stop, observer=observer)
+    ScriptSession(Path("bench.sql"), text=text).run(options, IgnoringSink(), stop, observer=observer)
 
 
 def pgbench(server: PostgresServer, *words: str) -> None:

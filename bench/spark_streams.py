@@ -15,7 +15,7 @@ from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.spark import executor
 from squallpy.runtime.spark.spark_session import start
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 
 SOURCES = {
@@ -52,7 +52,7 @@ def main(files: int = 20, rows: int = 10_000) -> None:
                 script += " SELECT k, COUNT(*) AS n, SUM(v) AS s FROM r GROUP BY k;"
                 sink, began = Counting(), perf_counter()
                 options = RunOptions(batch_rows=rows, changes=True, trigger=BatchTrigger.parse("available-now"))
-                Session(Path(folder) / "q.sql", None, script).run(options, sink, observer=Observer())
+                ScriptSession(Path(folder) / "q.sql", None, script).run(options, sink, observer=Observer())
                 seconds = perf_counter() - began
                 if turn:
                     print(f"{name:15} {seconds:6.2f} s  {seconds / files:6.3f} s a file  {sink.batches} batches")

@@ -16,7 +16,7 @@ from squallpy.checkpoint_identity import columns_read
 from squallpy.logical.nodes import Query
 from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.query_input import open_reading
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.tpch import TPCH
 
 OTHER = {
@@ -37,7 +37,7 @@ def script(folder: Path) -> str:
     return "\n".join([*streams, *selects]).replace("(path 'data/", f"(path '{folder}/")
 
 
-def measure(session: Session, queries: tuple[Query, ...], batch_rows: int) -> tuple[float, int, list[pa.Table]]:
+def measure(session: ScriptSession, queries: tuple[Query, ...], batch_rows: int) -> tuple[float, int, list[pa.Table]]:
     """Run queries together; returns seconds, bytes, and the result of each."""
     reading = open_reading(session.script.relations, session.path.parent, None)
     compiled = session.compile(queries, 1, dict(reading.sizes))
@@ -54,7 +54,7 @@ def measure(session: Session, queries: tuple[Query, ...], batch_rows: int) -> tu
 def main(scale: float, batch_rows: int) -> None:
     """Print both sides, and a run of a query beside a copy of itself."""
     folder = TPCH.generate_cached(scale)
-    session = Session(folder / "together.sql", text=script(folder))
+    session = ScriptSession(folder / "together.sql", text=script(folder))
     queries = tuple(session.script.queries)
     for _ in range(2):
         alone = [measure(session, (query,), batch_rows) for query in queries]

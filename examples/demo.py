@@ -12,7 +12,7 @@ import pyarrow as pa
 from squallpy.logical.nodes import Query
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport, RunSummary
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.terminal.failures import guarded
 from squallpy.terminal.live_table import Bag, order_of, ordered
 from squallpy.terminal.text_table import table_text
@@ -55,4 +55,4 @@ def show(table: pa.Table) -> None:
 
 if __name__ == "__main__":
     options, watch = RunOptions(batch_rows=25_000, changes=True), Watch()
-    sys.exit(guarded(lambda: Session(Path(sys.argv[1])).run(options, watch, observer=watch)))
+    sys.exit(guarded(lambda: ScriptSession(Path(sys.argv[1])).run(options, watch, observer=watch)))

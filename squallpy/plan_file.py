@@ -7,7 +7,7 @@ from squallpy.base.call_site import CallSite
 from squallpy.base.errors import Span, SquallError
 from squallpy.base.settings import Settings
 from squallpy.frontend.source_text import read_script
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 
 if TYPE_CHECKING:
     from squallpy.plans.plan_session import PlanSession
@@ -16,9 +16,9 @@ SUFFIX = ".py"
 RUN_NAME = "__plan__"
 
 
-def open_session(path: Path, settings: Settings | None = None, text: str | None = None) -> Session:
+def open_session(path: Path, settings: Settings | None = None, text: str | None = None) -> ScriptSession:
     """Open a session of a plan file, or of a script; `text` is that of a script that is no file."""
-    return load_plan(path, settings) if text is None and path.suffix == SUFFIX else Session(path, settings, text)
+    return load_plan(path, settings) if text is None and path.suffix == SUFFIX else ScriptSession(path, settings, text)
 
 
 def load_plan(path: Path, settings: Settings | None = None) -> "PlanSession":

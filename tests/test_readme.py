@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.terminal.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -87,7 +87,7 @@ def test_other_scripts_compile(page: Path) -> None:
     scripts = [text for language, text in _BLOCK.findall(page.read_text(encoding="utf-8")) if language == "sql"]
     if page.name not in _CONTEXT and f"docs/{page.name}" not in PAGES:
         for script in (each for each in scripts if each.startswith("CREATE")):
-            assert Session(page, text=script).script.relations
+            assert ScriptSession(page, text=script).script.relations
 
 
 def test_the_view_that_others_read() -> None:

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from squallpy.catalog.relation import Relation
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.oracle import to_duckdb
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -30,8 +30,8 @@ class Query:
         return self.path.parent.name
 
     @cached_property
-    def session(self) -> Session:
-        return Session(self.path)
+    def session(self) -> ScriptSession:
+        return ScriptSession(self.path)
 
     @cached_property
     def relations(self) -> dict[str, Relation]:

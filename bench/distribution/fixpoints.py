@@ -24,7 +24,7 @@ from bench.measure.processes import busy, work
 from bench.recursion import CLOSURE, Edges, batches, replace_rows
 from squallpy.base.settings import Settings
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 
 MASTER = "local[2]"
@@ -98,7 +98,10 @@ def main() -> None:
         write(Path(name), given)
         for _ in range(options.turns):
             for partitions in options.partitions:
-                session, clock = Session(Path(name) / "q.sql", Settings(partitions=partitions, compile="off")), Clock()
+                session, clock = (
+                    ScriptSession(Path(name) / "q.sql", Settings(partitions=partitions, compile="off")),
+                    Clock(),
+                )
                 session.run(RunOptions(batch_rows=1 << 20), clock, StopWhenIdle(), observer=clock)
                 assert [tuple(row.values()) for row in clock.rows] == answer, (clock.rows, answer)
                 first, later = clock.taken[0], np.median(np.array(clock.taken[WARM:]), axis=0)

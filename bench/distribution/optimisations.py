@@ -22,7 +22,7 @@ from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.result.result import BatchChanges
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.executor import SparkExecutor
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 
 MASTER = "local[2]"
 WARM = 3  # batches that are not counted
@@ -53,7 +53,7 @@ class Measured:
 
 def measure(stream: Stream, settings: Settings, batches: int) -> Measured:
     """The first batches of a stream."""
-    session = Session(stream.query.path, settings)
+    session = ScriptSession(stream.query.path, settings)
     [query] = session.script.queries
     plan = session.compile(query, settings.partitions, dict(stream.replay.sizes)).plan
     seconds, received, until = list[float](), list[float](), perf_counter()

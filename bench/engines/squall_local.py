@@ -25,7 +25,7 @@ from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.protocol import Source
 from squallpy.runtime.sources.replay import Replay, RowBatches, Sizes
 from squallpy.runtime.sources.source import RowSource
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 
 LEAP_ROWS = 100_000
 
@@ -181,12 +181,12 @@ class LocalFiles(Local):
         return open_sources(stream)
 
 
-def session_of(stream: Stream, settings: Sequence[str] = ()) -> Session:
+def session_of(stream: Stream, settings: Sequence[str] = ()) -> ScriptSession:
     """The stream's query as a session of ours."""
     with tempfile.TemporaryDirectory() as room:
         script = Path(room) / f"{stream.query.name}.sql"
         script.write_text(stream.query.script(str(stream.folder.resolve())))
-        return Session(script, parse_settings(settings))
+        return ScriptSession(script, parse_settings(settings))
 
 
 def plan_of(stream: Stream, partitions: int, settings: Sequence[str] = ()) -> Plan:

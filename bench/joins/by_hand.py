@@ -76,16 +76,16 @@ def batches(folder: Path, batch_rows: int) -> tuple[Path, int]:
 def ours(scale: float, batch_rows: int) -> tuple[float, int]:
     """Seconds, and pairs."""
     from bench.engines.shared_cluster import warm
-    from squallpy.session import RunOptions, Session
+    from squallpy.script_session import RunOptions, ScriptSession
 
     options = RunOptions(master=MASTER, batch_rows=batch_rows, changes=True, final=False)
     with warm(MASTER), tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "join.sql"
         path.write_text(script(JOIN, skewed(scale, 0.0)))
         with suppress(Enough):
-            Session(path).run(options, Pairs(WARM))
+            ScriptSession(path).run(options, Pairs(WARM))
         pairs, since = Pairs(), perf_counter()
-        Session(path).run(options, pairs)
+        ScriptSession(path).run(options, pairs)
         return perf_counter() - since, pairs.count
 
 

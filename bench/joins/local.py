@@ -30,7 +30,7 @@ from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.replay import Replay
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 
 WARM = 4  # batches of a run that is not counted
 BETWEEN = {
@@ -73,7 +73,7 @@ class Ours:
     compared: int = 0
 
 
-def local(session: Session, sources: dict[str, Any], batch_rows: int, batches: int | None = None) -> Ours:
+def local(session: ScriptSession, sources: dict[str, Any], batch_rows: int, batches: int | None = None) -> Ours:
     """The session's query over the sources; results that only grow are not kept."""
     (query,) = session.script.queries
     sizes = {name: source.rows for name, source in sources.items()}
@@ -163,7 +163,7 @@ def line(join: str, scale: float, batch_rows: int, samples: int) -> str:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "join.sql"
         path.write_text(script(join, streams.folder))
-        session = Session(path)
+        session = ScriptSession(path)
         decoded = {name: Decoded(table) for name, table in streams.tables.items()}
         files = {name: open_source(r, path.parent) for name, r in session.script.relations.items()}
         local(session, decoded, batch_rows, WARM)

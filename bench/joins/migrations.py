@@ -31,7 +31,7 @@ from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.executor import SparkExecutor
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.joins import fluctuating
 from squallpy.testing.memory_source import PushedBatches, memory_input
 
@@ -93,7 +93,7 @@ def run(k: int, folder: Path, given: argparse.Namespace) -> list[Batch]:
             "".join(f"CREATE STREAM {n} ({LINEITEM}) USING parquet OPTIONS (path '{f}');\n" for n, f in files.items())
             + QUERY
         )
-        session = Session(path, settings)
+        session = ScriptSession(path, settings)
     (query,) = session.script.queries
     sources: Any = {name: open_source(relation, folder) for name, relation in session.script.relations.items()}
     batches = swings(min(source.rows for source in sources.values()), k, given.batch_rows)

@@ -35,7 +35,7 @@ from bench.measure.processes import busy, work
 from squallpy.base.records import dataclass
 from squallpy.base.settings import BINARY_OPERATORS, Settings
 from squallpy.runtime.observers.report import BatchReport, JoinReport
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 
 MASTER = "local[2]"
@@ -151,7 +151,7 @@ def run(path: Path, operator: str, given: argparse.Namespace, batches: int | Non
     options = RunOptions(master=MASTER, batch_rows=given.batch_rows, changes=True, final=False)
     watched = Watched(batches)
     with suppress(Enough):
-        Session(path, settings).run(options, watched, observer=watched)
+        ScriptSession(path, settings).run(options, watched, observer=watched)
     return watched
 
 

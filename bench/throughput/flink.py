@@ -30,7 +30,7 @@ from bench.data.queries import QUERIES, Query
 from bench.data.tables import CACHE, folder_of, generate, read_plain
 from bench.engines.shared_cluster import warm
 from squallpy.catalog.relation import Relation
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 
 RELEASE = "2.3.0"
@@ -193,7 +193,7 @@ class Ours:
         with TemporaryDirectory() as folder:
             script = Path(folder) / "query.sql"
             script.write_text("".join(self._declared(query, r, scale) for r in query.relations.values()) + query.text)
-            Session(script).run(self._options, IgnoringSink())
+            ScriptSession(script).run(self._options, IgnoringSink())
 
     def _declared(self, query: Query, relation: Relation, scale: float) -> str:
         names = query.columns[relation.name]

@@ -36,7 +36,7 @@ from squallpy.runtime.spark.frame_stream import (
     find_query,
     quote,
 )
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 
 OnChange = Callable[[int, pa.Table, pa.Table], object]
 _LOOK = 0.02  # seconds between looks whether all is read
@@ -86,7 +86,7 @@ def _literal(value: bool | int | float | str) -> str:
     return str(value).upper() if isinstance(value, bool) else repr(value)
 
 
-class FrameSession(Session):
+class FrameSession(ScriptSession):
     """A session whose stream is a DataFrame."""
 
     def __init__(self, name: str, text: str, frame: DataFrame) -> None:

@@ -14,7 +14,7 @@ from squallpy.logical.bind import Script
 from squallpy.logical.nodes import Query
 from squallpy.physical.plan import Plan
 from squallpy.plans.data_source import DataSource
-from squallpy.session import Executor, RunOptions, Session
+from squallpy.script_session import Executor, RunOptions, ScriptSession
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from squallpy.runtime.sources.input import Input
 
 
-class PlanSession(Session):
+class PlanSession(ScriptSession):
     """A session whose queries are the plans of sinks, which run together."""
 
     def __init__(self, sinks: "Sequence[Sink]", settings: Settings | None = None, path: Path | None = None) -> None:

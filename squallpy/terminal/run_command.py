@@ -29,7 +29,7 @@ from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.sinks.file_format import FileFormat
 from squallpy.runtime.sinks.output_file import is_stream
 from squallpy.runtime.sinks.protocol import Sink, Sinks
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.terminal.event_logging import EventHandler, logging_events
 from squallpy.terminal.failures import Interrupted, Terminated
 from squallpy.terminal.interrupt import interruptible
@@ -285,7 +285,7 @@ def _serve_page(request: RunRequest, run: Callable[[], "HostedRun"], progress: P
     progress.say(f"the page is at {server.url}")
 
 
-def _hosted(request: RunRequest, session: Session, reader: "RunReader") -> Callable[[], "HostedRun"]:
+def _hosted(request: RunRequest, session: ScriptSession, reader: "RunReader") -> Callable[[], "HostedRun"]:
     """Return what makes the run one that others read: few runs have such, and it takes long to import."""
 
     @cache

@@ -51,7 +51,7 @@ from squallpy.runtime.sources.input import BatchSpans, Input, encode_slices
 from squallpy.runtime.sources.protocol import Source
 from squallpy.runtime.state.state_store import Store
 from squallpy.runtime.triggers.stage_executor import store_layout
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.memory_source import MemorySource, PushedBatches, memory_input, with_mult
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class MemoryEngine:
     def __init__(self, partitions: int = 1, **settings: int | str) -> None:
         self._partitions, self._settings = partitions, Settings(**{"compile": "off"} | settings)  # type: ignore[arg-type]
 
-    def open_session(self, path: Path, settings: Settings) -> Session:
+    def open_session(self, path: Path, settings: Settings) -> ScriptSession:
         """Open a session of the script; a test may put another one in its place."""
-        return Session(path, settings)
+        return ScriptSession(path, settings)
 
     def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
         path = checkpoint / "steps.sql"
@@ -90,7 +90,7 @@ class MemoryEngine:
         self._code = compile_plan(self._compiled.plan, self._settings.compile)
         self._open(memory_input(self._sources, self._batches))
 
-    def _compile(self, session: Session) -> CompiledQuery:
+    def _compile(self, session: ScriptSession) -> CompiledQuery:
         """Compile the queries of the script."""
         return session.compile(session.script.queries, self._partitions, self._sizes)
 

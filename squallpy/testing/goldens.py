@@ -18,7 +18,7 @@ from squallpy.compiler import to_program
 from squallpy.explain import Tracer, stage_text
 from squallpy.logical.bind import compile_script
 from squallpy.plan_file import load_plan
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.console_pages import with_outputs
 from squallpy.testing.error_pages import error_pages
 from squallpy.testing.notebooks import run_notebook
@@ -61,17 +61,17 @@ def explain_script(script: Path) -> str:
 
     If it has matrices, `logical` comes too, and the plan with the matrices in blocks; if it has view trees, these.
     """
-    session, stages = Session(script), ["viewtree"] if script.parent.name == "fivm" else []
+    session, stages = ScriptSession(script), ["viewtree"] if script.parent.name == "fivm" else []
     stages += ["triggers", "physical", "stages"]
     if not session.script.matrices:
         return "\n".join(_texts(session, stages))
-    spread = Session(script, Settings(matrix_place=IN_BLOCKS))
+    spread = ScriptSession(script, Settings(matrix_place=IN_BLOCKS))
     return "\n".join(
         [*_texts(session, ["logical", *stages]), *_texts(spread, stages[1:], f" --set matrix.place={IN_BLOCKS}")]
     )
 
 
-def _texts(session: Session, stages: Iterable[str], options: str = "") -> Iterator[str]:
+def _texts(session: ScriptSession, stages: Iterable[str], options: str = "") -> Iterator[str]:
     (query,) = session.script.queries
     compiled = session.compile(query, PARTITIONS, {name: ROWS.get(name, 0) for name in session.script.relations})
     for stage in stages:
@@ -81,7 +81,7 @@ def _texts(session: Session, stages: Iterable[str], options: str = "") -> Iterat
 
 def explain_code(script: Path) -> str:
     """Explain the one query of a script in the stage `code`."""
-    session = Session(script)
+    session = ScriptSession(script)
     return stage_text(session.compile(session.script.queries, 1, {}), "code")
 
 

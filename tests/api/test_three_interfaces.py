@@ -10,7 +10,7 @@ import pytest
 import squallpy
 from squallpy import count
 from squallpy.plans import Aggregate, DataSource, EquiJoin, Project, Sink, Window
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.compare_rows import rows_of
 from squallpy.testing.example_runs import PrintedExample
 from tests.marks import long
@@ -55,7 +55,7 @@ GROUP BY customer.mktsegment
 {window};
 """)
     answer = PrintedExample()
-    Session(script).run(RunOptions(backend=backend, batch_rows=2), answer)
+    ScriptSession(script).run(RunOptions(backend=backend, batch_rows=2), answer)
     return rows_of(answer.table)
 
 

@@ -9,7 +9,7 @@ from squallpy.codegen import program
 from squallpy.codegen.names import Names
 from squallpy.codegen.program import PlanCode, print_plan
 from squallpy.physical.plan import Update
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 
 STREAMS = """
 CREATE STREAM r (k INT NOT NULL, s VARCHAR, v DECIMAL(8,2), x DOUBLE) USING csv OPTIONS (path 'r');
@@ -22,7 +22,7 @@ WHERE t.w < 3 AND r.v < (SELECT AVG(x.v) FROM r AS x WHERE x.k = t.k)"""
 
 
 def printed(sql: str) -> PlanCode:
-    session = Session(Path("q.sql"), text=f"{STREAMS}{sql};")
+    session = ScriptSession(Path("q.sql"), text=f"{STREAMS}{sql};")
     return print_plan(session.compile(session.script.queries, 1, {}).plan)
 
 
@@ -41,7 +41,7 @@ def test_extremes_of_groups_are_compiled_with_their_sorted_indexes() -> None:
 
 
 def test_groups_that_the_view_probed_first_lacks_are_not_derived() -> None:
-    session = Session(Path("q.sql"), text=f"{STREAMS}{BELOW_MEAN};")
+    session = ScriptSession(Path("q.sql"), text=f"{STREAMS}{BELOW_MEAN};")
     plan = session.compile(session.script.queries, 1, {}).plan
     (code,) = print_plan(plan).derivations
     assert code.domain == "M_T" and "if found_at(domain, record) < 0:" in code.text

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.logical.nodes import Query
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 
 Row = tuple[Any, ...]
 PATIENCE = 180.0  # seconds for what takes less than one where no others work
@@ -54,7 +54,7 @@ def run(
 ) -> Answers:
     """Run a script until all is read that is there."""
     answers = answers or Answers()
-    session = Session(Path("script.sql"), text=text)
+    session = ScriptSession(Path("script.sql"), text=text)
     options = RunOptions(
         backend=backend, batch_rows=rows, trigger=BatchTrigger.parse(trigger), changes=True, final=False,
         checkpoint=None if checkpoint is None else str(checkpoint),

@@ -8,7 +8,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.catalog import connector_options
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 
 PACKAGES = {
     "postgres": ("psycopg", "url"),
@@ -31,4 +31,4 @@ def test_a_package_that_is_missing(format: str, monkeypatch: pytest.MonkeyPatch)
     says = f"USING {format} needs the package {package}, install it: pip install 'squallpy\\[{format}\\]'"
     text = f"CREATE STREAM r USING {format} OPTIONS ({option} 'x'); SELECT * FROM r;"
     with pytest.raises(SquallError, match=f"SQ8009 q.sql:1:15: {says}"):
-        _ = Session(Path("q.sql"), text=text).script
+        _ = ScriptSession(Path("q.sql"), text=text).script

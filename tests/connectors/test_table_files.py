@@ -24,7 +24,7 @@ from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.runtime.connectors.delta.data_files import statistics
 from squallpy.runtime.sinks.outputs import Outputs
 from squallpy.runtime.sinks.query_output import QueryOutput
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.connectors.killed_runs import kill_again_and_again
 from tests.connectors.test_delta import QUERY, World
@@ -204,7 +204,7 @@ def test_tasks_of_spark_write_files(make: Any, cluster: Any, tmp_path: Path, mon
     (tmp_path / "q.sql").write_text(script)
     here = Settings(partitions=2, sinks_part_rows=4, local_dir=str(tmp_path / "local"))
     run = RunOptions("spark", batch_rows=100, checkpoint=str(tmp_path / "kept"))
-    Session(tmp_path / "q.sql", here).run(run, IgnoringSink())
+    ScriptSession(tmp_path / "q.sql", here).run(run, IgnoringSink())
     found = net(target)
     with duckdb.connect() as database:
         database.execute("CREATE TABLE r (k INT, v BIGINT)")

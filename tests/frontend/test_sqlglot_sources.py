@@ -13,7 +13,7 @@ from sqlglot import parser
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 
 COMPILED = ("parser", "generator", "tokenizer_core", "helper", "parsers/spark", "expressions/core")
 QUERY = "CREATE STREAM r (a INT) USING csv OPTIONS (path 'r.csv'); SELECT a FROM r;"
@@ -50,5 +50,5 @@ def fault_the_compiled_parser_was_imported_before(tmp_path: Path) -> None:
     script = tmp_path / "q.sql"
     script.write_text(QUERY)
     with patch.object(parser, "__file__", f"parser{EXTENSION_SUFFIXES[0]}"), pytest.raises(SquallError) as raised:
-        _ = Session(script, Settings()).script
+        _ = ScriptSession(script, Settings()).script
     assert raised.value.code == "SQ8009" and "pip uninstall sqlglotc" in str(raised.value)

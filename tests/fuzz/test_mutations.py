@@ -22,7 +22,7 @@ from squallpy.logical.bind import compile_script
 from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.program.explain_text import program_text
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.engines import VolatileEngine
 from squallpy.testing.ignoring_sink import IgnoringSink
 from squallpy.testing.mutations import mutate_bytes, mutate_script
@@ -152,7 +152,7 @@ def test_mutated_files_are_answered_or_refused(format: str, tmp_path: Path) -> N
         script = tmp_path / "q.sql"
         script.write_text(f"CREATE STREAM t {declared} USING {format} OPTIONS (path 't.x'{skip});\n{query}")
         try:
-            Session(script, Settings()).run(RunOptions("local", batch_rows=25), IgnoringSink())
+            ScriptSession(script, Settings()).run(RunOptions("local", batch_rows=25), IgnoringSink())
         except SquallError:
             refused += 1
         except Exception as error:

@@ -18,7 +18,7 @@ from squallpy.live.hosted_run import HostedRun
 from squallpy.live.run_reader import RunReader
 from squallpy.runtime.checkpoint.checkpoint import hold_lease
 from squallpy.runtime.observers.protocol import Observer
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from squallpy.web.monitoring import SERVICES, monitored
 
@@ -49,7 +49,7 @@ class Run:
         self.room, self.stop, self.checkpoint = room, threading.Event(), room / "kept"
         (room / "in").mkdir()
         (room / "names.csv").write_text("a,name\n1,one\n")
-        session = Session(room / "q.sql", text=SCRIPT)
+        session = ScriptSession(room / "q.sql", text=SCRIPT)
         self.reader, self.batches, self.begun = RunReader(), Batches(), threading.Event()
         self.reader.observers.add(self.batches)
         hosted = HostedRun(session.path, SCRIPT, session.script, session.settings, self.reader, {"backend": backend})

@@ -7,7 +7,7 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.physical.distribute.placement_search import _key_values
 from squallpy.program.view_facts import foreign_keys
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 
 SIZES = {"items": 6_000, "orders": 1_500, "parts": 200}
 ORDERS = "CREATE STREAM orders (o INT PRIMARY KEY, p INT) USING csv OPTIONS (path 'o.csv');"
@@ -20,9 +20,9 @@ def items(constraint: str, more: str = "") -> str:
     )
 
 
-def session_of(room: Path, *script: str) -> Session:
+def session_of(room: Path, *script: str) -> ScriptSession:
     (room / "q.sql").write_text("\n".join(script))
-    return Session(room / "q.sql")
+    return ScriptSession(room / "q.sql")
 
 
 @pytest.mark.parametrize(
@@ -68,5 +68,5 @@ def golden_references_that_cannot_be(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "q.sql").write_text(f"{ORDERS}\n{items(constraint)}\n{QUERY}")
     with pytest.raises(SquallError) as raised:
-        _ = Session((tmp_path / "q.sql").relative_to(tmp_path)).script
+        _ = ScriptSession((tmp_path / "q.sql").relative_to(tmp_path)).script
     assert str(raised.value) == line

@@ -30,7 +30,7 @@ from squallpy.runtime.auxiliary.folds import FOLDS
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 from squallpy.runtime.evaluate.evaluator_table import EVALUATORS
 from squallpy.runtime.evaluate.expression_compiler import CATEGORIES
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.compare_rows import Row, rows_of
 from squallpy.testing.example_runs import PrintedExample
 
@@ -102,7 +102,7 @@ def results_over(table: Path, select: str) -> list[Row]:
     """The rows of a query over the rows of the examples."""
     text = f"CREATE STREAM t ({EXAMPLE_COLUMNS}) USING csv OPTIONS (path '{table}'); SELECT {select} FROM t;"
     kept = PrintedExample()
-    Session(Path("q.sql"), text=text).run(RunOptions(backend="local"), kept)
+    ScriptSession(Path("q.sql"), text=text).run(RunOptions(backend="local"), kept)
     return rows_of(kept.table)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from squallpy.logical.retractions import retracting_operator
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 
 SCRIPT = """
 CREATE STREAM r (k INT, v INT, at TIMESTAMP) USING csv OPTIONS (path 'r.csv') TIMESTAMP BY at;
@@ -60,6 +60,6 @@ QUERIES = {
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_operators(query: str) -> None:
-    (bound,) = Session(Path("q.sql"), text=f"{SCRIPT}{query};").script.queries
+    (bound,) = ScriptSession(Path("q.sql"), text=f"{SCRIPT}{query};").script.queries
     found, wanted = retracting_operator(bound.plan), QUERIES[query]
     assert found == wanted or (wanted and found and found.startswith(wanted)), found

@@ -7,7 +7,7 @@ import pytest
 
 from squallpy.base.settings import parse_settings
 from squallpy.live.live_session import LiveSession
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 
 STREAMS = """
 CREATE STREAM r (a INT, b INT) USING csv OPTIONS (path 'r.csv');
@@ -28,7 +28,7 @@ def room(tmp_path: Path) -> Path:
 
 def explain(room: Path, query: str, partitions: int, stage: str = "why") -> str:
     settings = parse_settings((f"partitions={partitions}",))
-    return Session(room / "q.sql", settings, f"{STREAMS}{query}").explain(stage)
+    return ScriptSession(room / "q.sql", settings, f"{STREAMS}{query}").explain(stage)
 
 
 def test_each_pass_is_told_with_its_reason(room: Path) -> None:

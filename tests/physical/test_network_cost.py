@@ -13,7 +13,7 @@ from squallpy.physical.network_cost import row_bytes, traffic
 from squallpy.physical.plan import PoolPlan
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.messages.deltas import Delta, pack_deltas
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 
 STREAMS = """
 CREATE STREAM r (a INT NOT NULL, b INT NOT NULL) USING csv OPTIONS (path 'r.csv');
@@ -24,7 +24,7 @@ SIZES = {"r": 100_000, "s": 100_000}
 
 def estimate(tmp_path: Path, query: str, partitions: int = 4) -> dict[str, float]:
     (tmp_path / "q.sql").write_text(STREAMS + query)
-    session = Session(tmp_path / "q.sql")
+    session = ScriptSession(tmp_path / "q.sql")
     return traffic(session.compile(session.script.queries[0], partitions, SIZES).plan)
 
 

@@ -24,7 +24,7 @@ from squallpy.plans import Aggregate, Component, DataSource, EquiJoin, Project, 
 from squallpy.plans.plan_session import PlanSession
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.input import BatchSpans, Input
-from squallpy.session import Executor, Session
+from squallpy.script_session import Executor, ScriptSession
 from squallpy.testing.engines import KilledEngine, MemoryEngine, MovedEngine, PartitionedEngine, VolatileEngine
 from squallpy.testing.memory_source import PushedBatches
 
@@ -259,11 +259,11 @@ def test_as_many_tasks_read_a_stream_as_chosen(tmp_path: Path, monkeypatch: pyte
         dealt = opened.split(BatchSpans(number, {"r": ({"row": 0}, {"row": 9})}), 4)
         assert [sum(each.rows or 0 for each in slices.get("r", ())) for slices in dealt] in ([5, 4, 0, 0], [4, 5, 0, 0])
     told: list[Mapping[str, int]] = []
-    run = Session._executor
+    run = ScriptSession._executor
 
-    def executor(self: Session, plan: Plan, input: Input, *rest: Any) -> Executor:
+    def executor(self: ScriptSession, plan: Plan, input: Input, *rest: Any) -> Executor:
         told.append(input.tasks)
         return run(self, plan, input, *rest)
 
-    monkeypatch.setattr(Session, "_executor", executor)
+    monkeypatch.setattr(ScriptSession, "_executor", executor)
     assert Sink(source).to_arrow().num_rows == 9 and told == [{"r": 2}]

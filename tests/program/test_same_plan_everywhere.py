@@ -10,9 +10,9 @@ from squallpy.testing.step_tests import list_step_tests, read_steps
 PROGRAM = """
 import sys
 from pathlib import Path
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 for script in sys.argv[1:]:
-    print(Session(Path(script)).explain("physical"))
+    print(ScriptSession(Path(script)).explain("physical"))
 """
 NAMES = ("limit_in_alike", "over_nth_of_alike", "over_alike_backwards")
 

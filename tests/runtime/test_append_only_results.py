@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 
 STREAMS = """
@@ -42,7 +42,7 @@ def run(folder: Path, query: str, final: bool, op: str = "") -> Kept:
     (folder / "q.sql").write_text(STREAMS.format(op=op and ", op 'op'") + query)
     kept = Kept()
     options = RunOptions("local", batch_rows=5, changes=True, final=final, measured=True)
-    Session(folder / "q.sql").run(options, kept, observer=kept)
+    ScriptSession(folder / "q.sql").run(options, kept, observer=kept)
     return kept
 
 
@@ -61,6 +61,6 @@ def test_other_results_are_kept(query: str, tmp_path: Path) -> None:
     (tmp_path / "q.sql").write_text(STREAMS.format(op="") + query)
     for name in "rs":
         (tmp_path / f"{name}.csv").write_text("1,1\n")
-    session = Session(tmp_path / "q.sql")
+    session = ScriptSession(tmp_path / "q.sql")
     (bound,) = session.script.queries
     assert not session.compile(bound, 1, session.sizes).plan.only_grows

@@ -12,7 +12,7 @@ from squallpy.base.recursion import guarded_depth
 from squallpy.base.settings import parse_settings
 from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import MOST_DEPTH
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.engines import SparkEngine
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.marks import long
@@ -28,13 +28,13 @@ class Result(IgnoringSink):
         self.rows = [tuple(row.values()) for row in table.to_pylist()]
 
 
-def session(folder: Path, query: str, settings: tuple[str, ...] = ()) -> Session:
+def session(folder: Path, query: str, settings: tuple[str, ...] = ()) -> ScriptSession:
     """A script over ROWS, and a row that came and went."""
     cells = [("+", *row) for row in (*ROWS, (7, "c", 1.0))] + [("-", 7, "c", 1.0)]
     lines = [",".join("" if cell is None else str(cell) for cell in row) for row in cells]
     (folder / "t.csv").write_text("\n".join(["op,x,s,d", *lines]) + "\n")
     (folder / "q.sql").write_text(query if query.startswith("CREATE") else STREAM + query)
-    return Session(folder / "q.sql", parse_settings(settings))
+    return ScriptSession(folder / "q.sql", parse_settings(settings))
 
 
 def answer(folder: Path, query: str, settings: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from squallpy.program.auxiliary.fixpoint import Fixpoint
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.compare_rows import difference, rows_of
 from squallpy.testing.engines import KilledEngine, LocalEngine, MemoryEngine, VolatileEngine
 from squallpy.testing.oracle import MULT, Oracle
@@ -119,7 +119,7 @@ def test_stable_columns(query: str, stable: tuple[int, ...], tmp_path: Path) -> 
     titles = "a, b, c, d" if query == QUERIES["wide"] else "x, y" if query.startswith(QUERIES["right"]) else "a, b"
     path = tmp_path / "q.sql"
     path.write_text(script(f"WITH RECURSIVE r ({titles}) AS ({query}) SELECT * FROM r"))
-    session = Session(path)
+    session = ScriptSession(path)
     compiled = session.compile(session.script.queries, 1, {})
     kinds = [feed.auxiliary.kind for feed in compiled.plan.feeds if feed.auxiliary]
     assert [kind.stable_columns for kind in kinds if isinstance(kind, Fixpoint)] == [stable]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 
 ROWS, BATCH = 3_000, 500
@@ -36,7 +36,9 @@ def run(folder: Path, predicate: str, rows: int = ROWS) -> list[tuple[int, int, 
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
     (folder / "q.sql").write_text(f"{STREAMS}SELECT r.k, s.k AS other, a, b FROM r JOIN s ON {predicate};")
     seen = Seen()
-    Session(folder / "q.sql").run(RunOptions("local", batch_rows=BATCH, changes=True, final=False), seen, observer=seen)
+    ScriptSession(folder / "q.sql").run(
+        RunOptions("local", batch_rows=BATCH, changes=True, final=False), seen, observer=seen
+    )
     return seen.batches
 
 

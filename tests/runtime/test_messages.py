@@ -8,7 +8,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.replay import Replay
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.tpch import TPCH
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -18,7 +18,7 @@ def property_q17_sends_no_more_than_its_delta_holds(tmp_path: Path) -> None:
     folder, script = TPCH.generate_cached(0.01), tmp_path / "q17.sql"
     text = (EXAMPLES / "tpch" / "q17.sql").read_text()
     script.write_text(text.replace("(path 'data/", f"(path '{folder}/"))
-    session = Session(script, parse_settings(["partitions=4"]))
+    session = ScriptSession(script, parse_settings(["partitions=4"]))
     (query,) = session.script.queries
     plan = session.compile(query, 4, session.sizes).plan
     sources = {name: open_source(relation, tmp_path) for name, relation in session.script.relations.items()}

@@ -9,7 +9,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.compiler import CompiledQuery
 from squallpy.program.auxiliary.fixpoint import Fixpoint
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.engines import KilledEngine, LocalEngine, MovedEngine, PartitionedEngine
 from tests.marks import long
 from tests.runtime.test_fixpoint_groups import QUERIES as GROUPED
@@ -62,7 +62,7 @@ def fixpoints(compiled: CompiledQuery) -> list[Fixpoint]:
 class SplitEngine(PartitionedEngine):
     """A partitioned engine that insists on fixpoints that are divided."""
 
-    def _compile(self, session: Session) -> CompiledQuery:
+    def _compile(self, session: ScriptSession) -> CompiledQuery:
         compiled = super()._compile(session)
         assert compiled.plan.divisions
         return compiled
@@ -154,7 +154,7 @@ def test_oracle_divided_in_another_way(name: str, tmp_path: Path) -> None:
 def test_copied_columns(query: str, copied: tuple[tuple[int, ...], ...], tmp_path: Path) -> None:
     path = tmp_path / "q.sql"
     path.write_text(script(query))
-    session = Session(path)
+    session = ScriptSession(path)
     compiled = session.compile(session.script.queries, 3, {})
     assert [kind.copied_columns for kind in fixpoints(compiled)] == [copied]
     assert bool(compiled.plan.divisions) == bool(copied)
@@ -171,7 +171,7 @@ def test_explain_tells_how_rows_are_divided_or_why_not(tmp_path: Path) -> None:
     def lines(query: str) -> list[str]:
         path = tmp_path / "q.sql"
         path.write_text(script(query))
-        return [line for line in Session(path).explain("why").splitlines() if line.startswith("FIXPOINT")]
+        return [line for line in ScriptSession(path).explain("why").splitlines() if line.startswith("FIXPOINT")]
 
     def assert_division(name: str, how: str) -> None:
         assert lines(QUERIES[name]) == [f"FIXPOINT N1 by {how}"]
@@ -192,7 +192,7 @@ def test_explain_tells_how_rows_are_divided_or_why_not(tmp_path: Path) -> None:
 def test_rows_that_only_begin_a_recursion_are_sent_to_one_partition(tmp_path: Path) -> None:
     path = tmp_path / "q.sql"
     path.write_text(script(QUERIES["groups"]))
-    sends = [line.strip() for line in Session(path).explain("physical").splitlines() if "SEND" in line]
+    sends = [line.strip() for line in ScriptSession(path).explain("physical").splitlines() if "SEND" in line]
     assert sends == ["SEND T1(leaf, x, y, z) by x as T1.1", "SEND T2(leaf, x, y, z) to every partition as T2.1"]
 
 

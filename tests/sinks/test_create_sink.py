@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from tests.sinks.conftest import QUERY, STREAM, Run, contents, manifest
 
 CHANGES = {
@@ -157,7 +157,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("script", "message"), MISTAKES)
 def test_mistakes(script: str, message: str, room: Path) -> None:
     with pytest.raises(SquallError) as caught:
-        _ = Session(room / "q.sql", text=STREAM + script + ";").script
+        _ = ScriptSession(room / "q.sql", text=STREAM + script + ";").script
     said = str(caught.value).replace(str(room / "q.sql"), "q.sql")
     assert said.startswith(message) and caught.value.caret(), said
 

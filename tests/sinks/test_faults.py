@@ -12,7 +12,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.sinks.output_folder import OutputFolder
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.sinks.conftest import QUERY, STREAM, Run, contents
 from tests.sinks.test_create_sink import CHANGES
@@ -74,7 +74,7 @@ def fault_a_folder_that_vanishes_while_it_is_written(room: Path, run: Run) -> No
     options = RunOptions("local", batch_rows=2, checkpoint=str(room / "kept"))
     with pytest.raises(SquallError, match=r"SQ7005 .*q.sql:2:34: cannot write batch 2 to .*out: no such file"):
         settings = Settings(local_dir=str(room / "local"))
-        Session(room / "q.sql", settings).run(options, IgnoringSink(), observer=Away(room / "out"))
+        ScriptSession(room / "q.sql", settings).run(options, IgnoringSink(), observer=Away(room / "out"))
     said = run(SINK, *KEPT, status=2)
     assert said.startswith("SQ7005 q.sql:2:34: out has 0 batches, and the checkpoint has given 2, put back the"), said
     shutil.rmtree(room / "out")

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squallpy.base.settings import Settings
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.kept import StopWhenIdle
 from tests.sinks.mortal_folders import Killed, Life, living
@@ -48,7 +48,7 @@ class World:
 
     def run(self, batch_rows: int, life: Life | None = None) -> None:
         """Run until nothing more has come, or to a kill."""
-        session = Session(self.folder / "q.sql", Settings(local_dir=str(self.folder / "local")))
+        session = ScriptSession(self.folder / "q.sql", Settings(local_dir=str(self.folder / "local")))
         options = RunOptions("local", batch_rows=batch_rows, checkpoint=str(self.folder / "kept"))
         with living(life):
             session.run(options, IgnoringSink(), StopWhenIdle())

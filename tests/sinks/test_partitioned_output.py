@@ -22,7 +22,7 @@ from squallpy.runtime.sinks.file_format import FileFormat
 from squallpy.runtime.sinks.outputs import Outputs
 from squallpy.runtime.sinks.part_writer import PartWriter
 from squallpy.runtime.sinks.query_output import QueryOutput
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.kept import Killed as Dead
 from tests.sinks.mortal_folders import Killed, Life, living
@@ -113,7 +113,7 @@ class World:
         here = Settings(partitions=partitions, sinks_part_rows=4, local_dir=str(self.folder / "local"))
         options = RunOptions("spark", batch_rows=batch_rows, checkpoint=str(self.folder / "kept"))
         with suppress(Dead), living(life):
-            Session(self.folder / "q.sql", here).run(options, IgnoringSink())
+            ScriptSession(self.folder / "q.sql", here).run(options, IgnoringSink())
 
     def check(self) -> None:
         database = duckdb.connect()
@@ -151,7 +151,7 @@ def test_sinks_of_partitions_over_kills_and_other_partitions(tmp_path: Path) -> 
 
 
 def plan_of(script: str, *apart: int) -> Plan:
-    session = Session(Path("q.sql"), text=script)
+    session = ScriptSession(Path("q.sql"), text=script)
     return session.compiler.compile(session.script.queries, 4, {"r": 1000, "s": 1000}, apart=apart).plan
 
 

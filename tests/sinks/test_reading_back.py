@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from squallpy.base.settings import Settings
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.kept import Kept, StopWhenIdle
 
@@ -42,7 +42,7 @@ class Chain:
 
     def run(self, script: str, sink: IgnoringSink) -> None:
         """Run one of both as far as rows have come."""
-        session = Session(self.folder / script, Settings(local_dir=str(self.folder / "local")))
+        session = ScriptSession(self.folder / script, Settings(local_dir=str(self.folder / "local")))
         kept = str(self.folder / f"kept-{script}")
         session.run(RunOptions("local", batch_rows=3, changes=True, checkpoint=kept), sink, StopWhenIdle())
 

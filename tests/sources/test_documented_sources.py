@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from tests.base.test_entry_points import install
 from tests.kept import Kept, StopWhenIdle
 
@@ -17,7 +17,7 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```\n\n```sql\n(.*?)^```", PAGE, re.MULT
 def answer(folder: Path, script: str) -> list[str]:
     sink = Kept()
     (folder / "q.sql").write_text(script)
-    Session(folder / "q.sql").run(RunOptions("local", changes=True, batch_rows=3), sink, StopWhenIdle())
+    ScriptSession(folder / "q.sql").run(RunOptions("local", changes=True, batch_rows=3), sink, StopWhenIdle())
     return sink.rows
 
 
@@ -34,7 +34,7 @@ def test_a_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "generator.py").write_text(text)
     (tmp_path / "q.sql").write_text(script)
     sink = Kept()
-    Session(tmp_path / "q.sql").run(RunOptions("local", changes=True, batch_rows=3), sink)
+    ScriptSession(tmp_path / "q.sql").run(RunOptions("local", changes=True, batch_rows=3), sink)
     assert sink.rows == [str({"n": 10, "total": sum(n * n for n in range(10))})]
 
 
@@ -46,7 +46,7 @@ def test_nested_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = f"CREATE STREAM r ({columns}) USING python OPTIONS (generator 'nests.rows'); SELECT a, m, s FROM r;"
     (tmp_path / "q.sql").write_text(script)
     sink = Kept()
-    Session(tmp_path / "q.sql").run(RunOptions("local", changes=True), sink)
+    ScriptSession(tmp_path / "q.sql").run(RunOptions("local", changes=True), sink)
     assert sink.rows == [str({"a": "[1,2]", "m": '{"a":3}', "s": '{"k":4,"v":"x"}'})]
 
 

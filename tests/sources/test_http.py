@@ -17,7 +17,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.live.live_session import LiveSession
 from squallpy.runtime.checkpoint import spool
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from tests.kept import Kept, Killed, Mortal
 
 COLUMNS, QUERY = "k INT, v VARCHAR", "SELECT k, COUNT(*) AS n, MAX(v) AS m FROM r GROUP BY k"
@@ -43,7 +43,7 @@ class World:
 
         def work() -> None:
             try:
-                Session(self.folder / "q.sql", settings, self.script).run(options, self.sink, stop)
+                ScriptSession(self.folder / "q.sql", settings, self.script).run(options, self.sink, stop)
             except BaseException as error:
                 self.error.append(error)
 
@@ -283,6 +283,6 @@ def fault_no_address(tmp_path: Path, relation: str, fault: str) -> None:
             relation = relation.replace(name, str(port))
         other = "SELECT COUNT(*) AS n FROM s UNION ALL " if "STREAM s" in relation else ""
         with pytest.raises(SquallError, match=fault):
-            Session(tmp_path / "q.sql", None, f"CREATE {relation}; {other}SELECT COUNT(*) AS n FROM r;").run(
+            ScriptSession(tmp_path / "q.sql", None, f"CREATE {relation}; {other}SELECT COUNT(*) AS n FROM r;").run(
                 RunOptions("local"), Kept()
             )

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from tests.kept import Kept, StopWhenIdle
 
 COLUMNS = "f VARCHAR FROM '_file', k INT, at TIMESTAMP FROM '_timestamp', _offset BIGINT, _partition INT"
@@ -35,7 +35,7 @@ def answer(folder: Path, script: str, rows: int = 2) -> list[dict[str, Any]]:
 
     sink = Rows()
     (folder / "q.sql").write_text(script)
-    Session(folder / "q.sql").run(RunOptions("local", changes=True, batch_rows=rows), sink, StopWhenIdle())
+    ScriptSession(folder / "q.sql").run(RunOptions("local", changes=True, batch_rows=rows), sink, StopWhenIdle())
     return sorted(sink.found, key=str)
 
 

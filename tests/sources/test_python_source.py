@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from tests.kept import Kept, Killed, StopWhenIdle
 
 STREAMS = ("Lines", "LimitedLines", "ArrowLines", "SimpleLines")
@@ -45,7 +45,7 @@ class World:
         """Run until nothing more has come; after a kill once more."""
         self.sink.dies_at = dies_at
         folder = {"local_dir": str(self.folder / "local")}
-        session = Session(self.folder / "q.sql", Settings(**folder, partitions=self.partitions), self.script)  # type: ignore[arg-type]
+        session = ScriptSession(self.folder / "q.sql", Settings(**folder, partitions=self.partitions), self.script)  # type: ignore[arg-type]
         kept, trigger = str(self.folder / "kept"), BatchTrigger.parse("as-it-comes")
         try:
             session.run(
@@ -99,7 +99,7 @@ def test_a_table_reader_ends(tmp_path: Path, relation: str, value: str) -> None:
     """Rows of a reader are there from the beginning; columns are declared in any order, as other types, or not."""
     world = World(tmp_path, "TableLines", relation=relation)
     world.append("1,a", "2,c", "1,c")
-    session = Session(tmp_path / "q.sql", Settings(), world.script.replace("MAX(value)", value))
+    session = ScriptSession(tmp_path / "q.sql", Settings(), world.script.replace("MAX(value)", value))
     assert session.endless is None
     session.run(RunOptions("local", changes=True), world.sink)
     world.check()
@@ -195,7 +195,7 @@ def test_a_source_that_never_ends_is_told_that_what_is_there_is_enough(module: P
     write(module, "from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow\n" + text % more)
     world = World(module, "bad_source.Source")
     options = RunOptions("local", changes=True, trigger=BatchTrigger.parse("available-now"))
-    Session(module / "q.sql", None, world.script).run(options, world.sink)
+    ScriptSession(module / "q.sql", None, world.script).run(options, world.sink)
     world.rows = [f"{n},x" for n in range(7)]
     world.check()
 

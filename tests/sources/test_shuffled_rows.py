@@ -9,7 +9,7 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.runtime.sources import FileSource, open_source, skipped
 from squallpy.runtime.sources.shuffled_rows import shuffle
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from tests.kept import Killed, Mortal
 
 STREAM = "CREATE STREAM r (a INT, b VARCHAR) USING csv OPTIONS (path 'r', order 'random'{});\n"
@@ -26,7 +26,7 @@ def room(tmp_path: Path) -> Path:
 
 def source(room: Path, more: str = "") -> FileSource:
     (room / "q.sql").write_text(f"{STREAM.format(more)}SELECT a FROM r;")
-    return open_source(Session(room / "q.sql").script.relations["r"], room)
+    return open_source(ScriptSession(room / "q.sql").script.relations["r"], room)
 
 
 def test_an_order_is_the_same_everywhere_and_for_ever() -> None:
@@ -64,8 +64,8 @@ def test_a_run_that_is_killed_goes_on_with_the_rows_that_are_left(room: Path) ->
     options = RunOptions(backend="local", batch_rows=30, changes=True, checkpoint=str(room / "kept"))
     sink.dies = True
     with pytest.raises(Killed):
-        Session(room / "q.sql").run(options, sink)
-    Session(room / "q.sql").run(options, sink)
+        ScriptSession(room / "q.sql").run(options, sink)
+    ScriptSession(room / "q.sql").run(options, sink)
     assert sorted(int(row.split(": ")[1].rstrip("}")) for row in sink.kept_rows) == list(range(120))
     assert len(sink.changes) == 4
 
@@ -77,8 +77,8 @@ def fault_a_file_that_has_changed(room: Path, text: str) -> None:
     dies = Mortal()
     dies.dies_at = 1
     with pytest.raises(Killed):
-        Session(room / "q.sql").run(options, dies)
+        ScriptSession(room / "q.sql").run(options, dies)
     rows = (room / "r" / "1.csv").read_text().splitlines(keepends=True)
     (room / "r" / "1.csv").write_text("".join([*(rows[1:] if text.startswith("0,") else rows), text]))
     with pytest.raises(SquallError, match="SQ6001"):
-        Session(room / "q.sql").run(options, Mortal())
+        ScriptSession(room / "q.sql").run(options, Mortal())

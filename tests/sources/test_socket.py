@@ -14,7 +14,7 @@ from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.live.live_session import LiveSession
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from tests.kept import Kept, Killed, Mortal
 
 COLUMNS, QUERY = "k INT, v VARCHAR", "SELECT k, COUNT(*) AS n, MAX(v) AS m FROM r GROUP BY k"
@@ -85,7 +85,9 @@ class World:
             self.backend, batch_rows=3, changes=True, checkpoint=str(self.folder / "kept"),
             trigger=BatchTrigger.parse("as-it-comes"),
         )  # fmt: skip
-        Session(self.folder / "q.sql", settings, self.script).run(options, self.sink, UntilFound(self.sink, wanted))
+        ScriptSession(self.folder / "q.sql", settings, self.script).run(
+            options, self.sink, UntilFound(self.sink, wanted)
+        )
         assert wanted is not None and self.sink.rows == sorted(map(str, wanted))
 
 
@@ -207,6 +209,6 @@ def fault_lines_that_cannot_be_read(tmp_path: Path, servers: list[Server]) -> No
 )
 def fault_no_socket(tmp_path: Path, relation: str, fault: str) -> None:
     with pytest.raises(SquallError, match=fault):
-        Session(tmp_path / "q.sql", None, f"CREATE {relation}; SELECT COUNT(*) AS n FROM r;").run(
+        ScriptSession(tmp_path / "q.sql", None, f"CREATE {relation}; SELECT COUNT(*) AS n FROM r;").run(
             RunOptions("local"), Kept()
         )

@@ -20,7 +20,7 @@ from squallpy.runtime.checkpoint.lease import NAME, Lease, Owner, hold_shared
 from squallpy.runtime.checkpoint.state_folders import Committed
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.spark import executor
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from squallpy.testing.standalone_cluster import wait
 from tests.marks import long
@@ -68,7 +68,7 @@ def run(
     then: IgnoringSink | None = None,
 ) -> None:
     """Run a script in this process, with its changes in files."""
-    session = Session(script, Settings(local_dir=f"{script.parent}/local"))
+    session = ScriptSession(script, Settings(local_dir=f"{script.parent}/local"))
     sink = SinkSpec("--out", "csv", {}, "changes", target=out)
     options = RunOptions(backend, batch_rows=100, out=sink, checkpoint=place, lease=lease)
     session.run(options, IgnoringSink(), observer=then)

@@ -13,7 +13,7 @@ from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.runtime.checkpoint.durable_folder import LocalDurable
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from tests.kept import Kept, Killed
 from tests.marks import long
 
@@ -31,7 +31,9 @@ class World:
     def run(self, batch_rows: int = 100, dies_at: int | None = None, trigger: str = "available-now") -> None:
         """Read all that is there; after a kill once more."""
         self.sink.dies_at = dies_at
-        session = Session(self.folder / "q.sql", Settings(partitions=2, local_dir=str(self.folder / "l")), self.script)
+        session = ScriptSession(
+            self.folder / "q.sql", Settings(partitions=2, local_dir=str(self.folder / "l")), self.script
+        )
         options = RunOptions(batch_rows=batch_rows, changes=True, checkpoint=str(self.folder / "kept"))
         try:
             session.run(RunOptions(**_fields(options), trigger=BatchTrigger.parse(trigger)), self.sink)
@@ -137,11 +139,11 @@ def fault_no_stream(tmp_path: Path, columns: str, options: str, fault: str) -> N
 
 def fault_no_spark(tmp_path: Path) -> None:
     world = World(tmp_path, "value VARCHAR", "format 'rate'", "SELECT COUNT(*) AS n FROM r")
-    session = Session(tmp_path / "q.sql", None, world.script)
+    session = ScriptSession(tmp_path / "q.sql", None, world.script)
     with pytest.raises(SquallError, match=r"SQ3001 .*q.sql:1:15: USING spark reads r by Spark's readStream"):
         session.run(RunOptions("local"), world.sink)
     assert "r" in session.explain("physical")
     with pytest.raises(SquallError, match=r"SQ7003 .* --trigger once cannot wait"):
         world.run(trigger="once")
     with pytest.raises(SquallError, match=r"SQ4002 .* the source spark tells no columns"):
-        Session(tmp_path / "q.sql", None, world.script.replace("(value VARCHAR) ", "")).explain("physical")
+        ScriptSession(tmp_path / "q.sql", None, world.script.replace("(value VARCHAR) ", "")).explain("physical")

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from squallpy.base.settings import Settings
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.kept import Kept
 
@@ -53,7 +53,7 @@ class Acting(Kept):
 
 
 @pytest.fixture
-def shop(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+def shop(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScriptSession:
     from squallpy.runtime.spark import executor
 
     monkeypatch.setattr(executor, "start", lambda *_: nullcontext(cluster))
@@ -61,10 +61,10 @@ def shop(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sessi
     (tmp_path / "shop.sql").write_text(
         "CREATE STREAM r (k INT, v INT) USING csv OPTIONS (path 'r.csv');\nSELECT k, SUM(v) AS s FROM r GROUP BY k;"
     )
-    return Session(tmp_path / "shop.sql", Settings(partitions=2, local_dir=str(tmp_path / "local")))
+    return ScriptSession(tmp_path / "shop.sql", Settings(partitions=2, local_dir=str(tmp_path / "local")))
 
 
-def test_a_listener_is_told_of_progress(cluster: Any, shop: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listener_is_told_of_progress(cluster: Any, shop: ScriptSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """… once a tick, which ends after a while, and not only with the query."""
     from squallpy.runtime.spark import micro_batch_loop
 
@@ -80,7 +80,7 @@ def test_a_listener_is_told_of_progress(cluster: Any, shop: Session, monkeypatch
     assert len(listener.times) > 3
 
 
-def test_stopping_the_query_ends_the_run_after_the_batch(cluster: Any, shop: Session, tmp_path: Path) -> None:
+def test_stopping_the_query_ends_the_run_after_the_batch(cluster: Any, shop: ScriptSession, tmp_path: Path) -> None:
     """The batch in work is committed, and the next run goes on behind it: with the answer over all."""
     options = RunOptions(batch_rows=20, changes=True, checkpoint=str(tmp_path / "kept"))
 
@@ -101,7 +101,7 @@ def test_stopping_the_query_ends_the_run_after_the_batch(cluster: Any, shop: Ses
     assert sink.rows == [str({"k": k, "s": sum(n for n in range(1000) if n % 7 == k)}) for k in range(7)]
 
 
-def test_stages_are_named_after_what_they_do(cluster: Any, shop: Session) -> None:
+def test_stages_are_named_after_what_they_do(cluster: Any, shop: ScriptSession) -> None:
     tracker, names = cluster.session.sparkContext.statusTracker(), set[str]()
 
     class Looking(IgnoringSink):

@@ -24,7 +24,7 @@ from squallpy.runtime.checkpoint.durable_folder import LocalDurable, open_durabl
 from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.runtime.sources import replay
 from squallpy.runtime.sources.replay import BackfillReplay, Replay
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.kept import Kept, Killed
 from tests.runs import BATCHES, MANY_STAGES, write
@@ -55,7 +55,7 @@ class Seen(IgnoringSink):
 def run(script: Path, checkpoint: str | None, last: int | None = None, optimizer: bool = True) -> Seen:
     """Run a script in process, up to a batch (−1: one, whichever it is)."""
     settings = Settings(local_dir=str(script.parent / "local"), optimizer=optimizer)
-    seen, session = Seen(last), Session(script, settings)
+    seen, session = Seen(last), ScriptSession(script, settings)
     options = RunOptions("local", batch_rows=50, changes=True, checkpoint=checkpoint)
     session.run(options, seen, seen.stop, observer=seen)
     return seen
@@ -110,7 +110,9 @@ def differential_other_limits_of_batches(script: Path, monkeypatch: pytest.Monke
     calm = run(script, None)
     for again in range(12):
         sink.dies_at = random.randrange(9) if again < 11 else None
-        session = Session(script, Settings(local_dir=str(script.parent / "local"), optimizer=random.random() < 0.7))
+        session = ScriptSession(
+            script, Settings(local_dir=str(script.parent / "local"), optimizer=random.random() < 0.7)
+        )
         options = RunOptions("local", batch_rows=random.choice([7, 50, 120]), changes=True, checkpoint=str(folder))
         with suppress(Killed):
             session.run(options, sink)

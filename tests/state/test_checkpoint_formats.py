@@ -8,7 +8,7 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.runtime.checkpoint import checkpoint
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from tests.kept import Kept
 
 WRITTEN = Path(__file__).parent / "checkpoints"  # by a run that was stopped after its third batch
@@ -20,7 +20,7 @@ def run(tmp_path: Path, format: int) -> Kept:
     shutil.copytree(WRITTEN, tmp_path / "room")
     sink, room = Kept(), tmp_path / "room"
     options = RunOptions("local", batch_rows=9, changes=True, checkpoint=str(room / str(format)))
-    Session(room / "q.sql", Settings(local_dir=str(tmp_path / "local"))).run(options, sink)
+    ScriptSession(room / "q.sql", Settings(local_dir=str(tmp_path / "local"))).run(options, sink)
     return sink
 
 
@@ -31,7 +31,7 @@ def test_this_version_has_written_one() -> None:
 
 def test_one_of_this_version_goes_on(tmp_path: Path) -> None:
     sink, calm = run(tmp_path, FORMATS[-1]), Kept()
-    Session(WRITTEN / "q.sql").run(RunOptions("local", batch_rows=9, changes=True), calm)
+    ScriptSession(WRITTEN / "q.sql").run(RunOptions("local", batch_rows=9, changes=True), calm)
     assert min(sink.changes) == 3 and sink.rows == calm.rows == calm.kept_rows
     assert sink.changes == {number: rows for number, rows in calm.changes.items() if number > 2}
 

@@ -13,7 +13,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.runtime.checkpoint import state_folders
 from squallpy.runtime.checkpoint.partition_head import Head
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.runs import COFACTOR, MANY_STAGES, PAIRS, write
 
@@ -41,7 +41,7 @@ class Seen(IgnoringSink):
 
 def run(script: Path, folder: Path | None, last: int | None = None) -> Seen:
     """Run a script until it dies after a batch, or to its end."""
-    seen, session = Seen(last), Session(script, Settings(local_dir=str(script.parent / "local"), snapshot_mb=0))
+    seen, session = Seen(last), ScriptSession(script, Settings(local_dir=str(script.parent / "local"), snapshot_mb=0))
     options = RunOptions("local", batch_rows=50, changes=True, checkpoint=str(folder) if folder else None)
     if last is None:
         session.run(options, seen)

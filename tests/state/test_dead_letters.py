@@ -14,7 +14,7 @@ from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.runtime.checkpoint.state_folders import Committed
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 
 STREAM = """
@@ -48,7 +48,7 @@ def script(folder: Path, format: str = "csv", path: str = "in/", more: str = "",
 
 def run(folder: Path, checkpoint: bool = False) -> None:
     """Run to the end of what is there, in batches of two rows."""
-    session = Session(folder / "q.sql", Settings(local_dir=str(folder / "local")))
+    session = ScriptSession(folder / "q.sql", Settings(local_dir=str(folder / "local")))
     kept, ends = str(folder / "kept") if checkpoint else None, BatchTrigger(ends=True)
     session.run(RunOptions("local", batch_rows=2, trigger=ends, changes=True, checkpoint=kept), IgnoringSink())
 
@@ -124,7 +124,9 @@ def test_on_spark(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(executor, "start", lambda *_: nullcontext(cluster))
     write(tmp_path, _1="1,10\n2,x\n3,30\ny,4\n")
     script(tmp_path)
-    Session(tmp_path / "q.sql").run(RunOptions("spark", batch_rows=10, changes=True), IgnoringSink(), threading.Event())
+    ScriptSession(tmp_path / "q.sql").run(
+        RunOptions("spark", batch_rows=10, changes=True), IgnoringSink(), threading.Event()
+    )
     assert [each["line"] for each in letters(tmp_path)] == [2]
 
 

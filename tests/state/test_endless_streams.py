@@ -20,7 +20,7 @@ from squallpy.runtime import query_input
 from squallpy.runtime.checkpoint.checksummed_record import read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.checkpoint.state_folders import Committed
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from tests.kept import Kept, Killed, StopWhenIdle
 
 SCRIPT = """
@@ -60,7 +60,7 @@ class World:
     def run(self, batch_rows: int = 3, dies_at: int | None = None) -> None:
         """Run until nothing more has come, or to a kill."""
         self.sink.dies_at = dies_at
-        session = Session(
+        session = ScriptSession(
             self.folder / "q.sql", Settings(local_dir=str(self.folder / "local"), partitions=2, **self.settings)
         )
         kept = str(self.folder / "kept")
@@ -139,7 +139,7 @@ def fault_a_half_read_file_must_not_go(tmp_path: Path) -> None:
     world.append("r/0.csv", [f"1,{i}" for i in range(9)])
     with pytest.raises(Killed):
         world.sink.dies_at = 2
-        session = Session(tmp_path / "q.sql", Settings(local_dir=str(tmp_path / "local")))
+        session = ScriptSession(tmp_path / "q.sql", Settings(local_dir=str(tmp_path / "local")))
         session.run(
             RunOptions("local", batch_rows=2, changes=True, checkpoint=str(tmp_path / "kept")), world.sink,
             StopWhenIdle(),
@@ -241,13 +241,13 @@ def fault_another_program_over_what_is_gone(tmp_path: Path, stream: str, why: st
     script = f"CREATE STREAM r ({columns}) {stream.replace('FILE', str(tmp_path / 'lines.csv'))};"
     script += "SELECT key, COUNT(*) AS n FROM r GROUP BY key;"
     options = RunOptions("local", changes=True, checkpoint=str(tmp_path / "kept"))
-    Session(tmp_path / "q.sql", Settings(), script).run(options, Kept(), StopWhenIdle())
+    ScriptSession(tmp_path / "q.sql", Settings(), script).run(options, Kept(), StopWhenIdle())
     kept = open_durable(str(tmp_path / "kept"))
     record = read_record(kept, "made-for", "kept")
     assert record
     write_record(kept, "made-for", json.dumps(json.loads(record) | {"plan": "another", "program": "another"}))
     with pytest.raises(SquallError, match=rf"SQ6001 .* its state cannot move: its statements are others, and {why}"):
-        Session(tmp_path / "q.sql", Settings(), script).run(options, Kept(), StopWhenIdle())
+        ScriptSession(tmp_path / "q.sql", Settings(), script).run(options, Kept(), StopWhenIdle())
 
 
 @pytest.mark.spark
@@ -304,7 +304,9 @@ def test_matrices_and_rows_of_one_stream(tmp_path: Path, format: str) -> None:
             (tmp_path / "m" / f"0.{format}").touch()
         sink = Kept()
         options = RunOptions("local", batch_rows=3, changes=True, checkpoint=str(tmp_path / "kept"))
-        Session(tmp_path / "q.sql", Settings(local_dir=str(tmp_path / "local"))).run(options, sink, StopWhenIdle())
+        ScriptSession(tmp_path / "q.sql", Settings(local_dir=str(tmp_path / "local"))).run(
+            options, sink, StopWhenIdle()
+        )
         matrix = np.zeros((3, 3))
         for each in range(number + 1):
             matrix[each, 0] += 1

@@ -17,7 +17,7 @@ from squallpy.base.settings import Settings
 from squallpy.runtime.checkpoint import input_files
 from squallpy.runtime.checkpoint.state_folders import Committed
 from squallpy.runtime.formats import checksum
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 
 QUERY = "SELECT k, SUM(v) AS s, MIN(v) AS m, COUNT(*) AS n FROM t GROUP BY k;\n"
@@ -48,7 +48,7 @@ def run(room: Path, batches: int | None = None, fails: bool = False, checkpoint:
     """Run the script of a folder; the rows of its answer."""
     sink = Rows(batches, fails)
     options = RunOptions("local", batch_rows=rows, checkpoint=str(room / "kept") if checkpoint else None)
-    session = Session(room / "q.sql", Settings(local_dir=str(room / "local")))
+    session = ScriptSession(room / "q.sql", Settings(local_dir=str(room / "local")))
     session.run(options, sink, sink.stop, observer=sink)
     return sink.rows
 

@@ -21,7 +21,7 @@ from squallpy.base.settings import Settings
 from squallpy.runtime.checkpoint.checkpoint import hold_lease
 from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.checkpoint.lease import NAME, Lease, Owner, hold_shared
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.runs import ONE_STAGE, undisturbed, write
 
@@ -235,7 +235,7 @@ class Thief(IgnoringSink):
 def fault_a_run_that_lost_its_lease_commits_nothing_more(tmp_path: Path) -> None:
     script, kept = write(tmp_path, ONE_STAGE), tmp_path / "kept"
     sink = Thief(kept, 5)
-    session = Session(script, Settings(local_dir=str(tmp_path / "local")))
+    session = ScriptSession(script, Settings(local_dir=str(tmp_path / "local")))
     with pytest.raises(SquallError, match="SQ6008"):
         session.run(RunOptions("local", batch_rows=50, changes=True, checkpoint=str(kept)), sink)
     assert sink.batches == [*range(6)]

@@ -14,7 +14,7 @@ from squallpy.base.settings import Settings
 from squallpy.runtime.checkpoint.checksummed_record import read_record
 from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 
 STREAM = """
@@ -93,7 +93,7 @@ class Room:
         (self.folder / stream / f"{self.files}.csv").write_text(rows)
 
     def run(self, clock: Clock, seen: Seen, checkpoint: bool = True) -> None:
-        session = Session(self.folder / "q.sql", Settings(local_dir=str(self.folder / "local")))
+        session = ScriptSession(self.folder / "q.sql", Settings(local_dir=str(self.folder / "local")))
         kept = str(self.folder / "kept") if checkpoint else None
         options = RunOptions(self.backend, batch_rows=10, changes=True, late=True, checkpoint=kept, clock=clock)
         options = replace(options, read_time=lambda: TEN + int(clock.now * 1_000_000))
@@ -165,8 +165,8 @@ def fault_files_to_their_end_have_one_time(tmp_path: Path) -> None:
     options, seen = RunOptions("local", batch_rows=1, changes=True, checkpoint=str(tmp_path / "kept")), Seen()
     seen.dies_at = 1
     with pytest.raises(Killed):
-        Session(tmp_path / "q.sql").run(replace(options, read_time=lambda: TEN), seen)
-    Session(tmp_path / "q.sql").run(replace(options, read_time=lambda: TEN + 9 * 3_600_000_000), seen)
+        ScriptSession(tmp_path / "q.sql").run(replace(options, read_time=lambda: TEN), seen)
+    ScriptSession(tmp_path / "q.sql").run(replace(options, read_time=lambda: TEN + 9 * 3_600_000_000), seen)
     assert seen.answers == [1, 2, 3]
 
 
@@ -229,6 +229,6 @@ def fault_a_batch_that_is_tried_again_decides_the_same(tmp_path: Path, is_rebuil
 def test_a_trigger_that_ends_waits_for_no_clock(tmp_path: Path) -> None:
     room, seen = Room(tmp_path, "local", COUNT, r=", close_after '1 ms'"), Seen()
     room.put("r", "10:00:00")
-    session = Session(tmp_path / "q.sql")
+    session = ScriptSession(tmp_path / "q.sql")
     session.run(RunOptions("local", changes=True, trigger=BatchTrigger(ends=True)), seen, observer=seen)
     assert seen.answers == [1] and len(seen.reports) == 1

@@ -11,7 +11,7 @@ import pytest
 from squallpy.base.settings import Settings
 from squallpy.catalog.relation import MULT
 from squallpy.runtime.checkpoint.state_folders import StateLocation
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.compare_rows import difference
 from squallpy.testing.engines import MovedEngine, PartitionedEngine
 from tests.kept import StopWhenIdle
@@ -104,7 +104,7 @@ def test_streams_without_end(cluster: Any, tmp_path: Path, monkeypatch: pytest.M
         world.append(f"s/{number}.csv", [f"{k},{k}" for k in range(5)])
         settings = Settings(local_dir=str(tmp_path / "local"), partitions=partitions)
         options = RunOptions(backend, batch_rows=4, changes=True, checkpoint=str(tmp_path / "kept"))
-        Session(tmp_path / "q.sql", settings).run(options, world.sink, StopWhenIdle())
+        ScriptSession(tmp_path / "q.sql", settings).run(options, world.sink, StopWhenIdle())
         world.check()
         (tmp_path / f"r/{number}.csv").unlink()
         (tmp_path / f"s/{number}.csv").unlink()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squallpy.base.errors import SquallError
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from tests.kept import Kept, StopWhenIdle
 from tests.sources.test_python_source import World
 
@@ -82,7 +82,7 @@ def test_without_a_checkpoint_rows_are_kept_in_memory(tmp_path: Path) -> None:
     world = generator(tmp_path)
     world.append(*(f"{key % 3},{key}" for key in range(10)))
     sink = Kept()
-    Session(tmp_path / "q.sql", None, world.script).run(RunOptions("local", changes=True, batch_rows=4), sink)
+    ScriptSession(tmp_path / "q.sql", None, world.script).run(RunOptions("local", changes=True, batch_rows=4), sink)
     world.sink = sink
     world.check()
 
@@ -120,7 +120,7 @@ def fault_a_generator_that_raises(tmp_path: Path) -> None:
 def fault_no_spool(script: str, fault: str, tmp_path: Path) -> None:
     with pytest.raises(SquallError, match=fault):
         text = f"CREATE STREAM r (k INT) {script}; SELECT k FROM r;"
-        Session(tmp_path / "q.sql", None, text).run(RunOptions("local"), Kept(), StopWhenIdle())
+        ScriptSession(tmp_path / "q.sql", None, text).run(RunOptions("local"), Kept(), StopWhenIdle())
 
 
 @pytest.mark.spark

@@ -3,7 +3,7 @@
 from zlib import crc32
 
 from squallpy.compiler import CompiledQuery
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.engines import (
     KilledEngine,
     LocalEngine,
@@ -18,7 +18,7 @@ from squallpy.testing.engines import SparkEngine as OnSpark
 class KnownSizes(MemoryEngine):
     """Nearly as many rows of each relation, so that a key seems to have one; another one is the largest by script."""
 
-    def _compile(self, session: Session) -> CompiledQuery:
+    def _compile(self, session: ScriptSession) -> CompiledQuery:
         names = session.script.relations
         sizes = {name: 100 + crc32(f"{name} {session.text}".encode()) % 10 for name in names}
         return session.compile(session.script.queries, self._partitions, sizes, bounded=True)

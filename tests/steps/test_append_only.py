@@ -8,7 +8,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.logical.retractions import retracting_operator
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.engines import VolatileEngine
 from squallpy.testing.oracle import MULT
 from squallpy.testing.step_tests import _read_inputs, list_step_tests, read_steps
@@ -30,7 +30,7 @@ def grows(path: Path) -> bool:
     """True if the query of a step test is said only to grow where its streams do."""
     steps = read_steps(path)
     try:
-        (query,) = Session(path, text=steps.script.replace(OP, "")).script.queries
+        (query,) = ScriptSession(path, text=steps.script.replace(OP, "")).script.queries
     except (SquallError, ValueError):
         return False
     return retracting_operator(query.plan) is None

@@ -14,7 +14,7 @@ import pytest
 
 from bench.data.orderbook import book
 from squallpy.runtime.sources.replay import Replay
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.compare_rows import difference
 from squallpy.testing.engines import PartitionedEngine, SparkEngine, VolatileEngine
 from squallpy.testing.example_runs import Example, PrintedExample, keep_fresh, rounds
@@ -98,7 +98,7 @@ def oracle_orderbook_in_time(example: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("example", ["bill_of_materials", "same_generation", "shortest_paths"])
 def oracle_recursion_files(example: str) -> None:
     """From their files, with deletes, four rows a batch; DuckDB's rows, or a naive loop's over them."""
-    session, kept = Session(EXAMPLES / "recursion" / f"{example}.sql"), PrintedExample()
+    session, kept = ScriptSession(EXAMPLES / "recursion" / f"{example}.sql"), PrintedExample()
     session.run(RunOptions(backend="local", batch_rows=4), kept)
     ((name, relation),) = session.script.relations.items()
     path, titles = EXAMPLES / "recursion" / relation.options["path"], ["__op", *(f.name for f in relation.fields)]
@@ -128,7 +128,7 @@ def oracle_tpcds_files(example: str, tmp_path: Path) -> None:
     folder, script = DS.generate_cached(0.01), tmp_path / "example.sql"
     text = (EXAMPLES / f"{example}.sql").read_text()
     script.write_text(text.replace("(path 'data/", f"(path '{folder}/"))
-    session, connection = Session(script), duckdb.connect()
+    session, connection = ScriptSession(script), duckdb.connect()
     kept = PrintedExample()
     session.run(RunOptions(backend="local", batch_rows=200_000), kept)
     for name in session.script.relations:

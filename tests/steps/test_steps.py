@@ -15,7 +15,7 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.compiler import CompiledQuery
 from squallpy.runtime.kernels import dictionary
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.engines import (
     KilledEngine,
     LocalEngine,
@@ -40,7 +40,7 @@ ENGINES: dict[str, Callable[[], MemoryEngine]] = {
 class Joining(PartitionedEngine):
     """With a join operator, where a query can be spread so, else by cost, and on fewer partitions."""
 
-    def _compile(self, session: Session) -> CompiledQuery:
+    def _compile(self, session: ScriptSession) -> CompiledQuery:
         compiler, sizes = session.compiler, self._sizes
         program = compiler.to_program(*session.script.queries)
         try:

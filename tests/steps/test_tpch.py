@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.compare_rows import difference
 from squallpy.testing.example_runs import PrintedExample
 from squallpy.testing.oracle import to_duckdb
@@ -25,7 +25,7 @@ def oracle_tpch(query: str, format: str, tmp_path: Path) -> None:
     script = tmp_path / f"{query}.sql"
     script.write_text("".join(TPCH.create(name, str(data), format) for name in used) + select)
     kept = PrintedExample()
-    Session(script).run(RunOptions(backend="local", batch_rows=20_000), kept)
+    ScriptSession(script).run(RunOptions(backend="local", batch_rows=20_000), kept)
     connection = duckdb.connect()
     for name in used:
         connection.execute(f"CREATE VIEW {name} AS FROM '{TPCH.generate_cached(0.01) / name}.parquet'")

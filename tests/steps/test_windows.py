@@ -15,7 +15,7 @@ from squallpy.catalog.relation import MULT
 from squallpy.runtime.kernels import dictionary
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.sources import open_source
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.compare_rows import difference
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
 from squallpy.testing.example_runs import PrintedExample
@@ -152,7 +152,7 @@ def property_nothing_stays(case: Case, size: int) -> None:
 )
 def oracle_example(example: str, batch_rows: int) -> None:
     """The examples, from their files."""
-    session, kept = Session(Path(__file__).parents[2] / "examples" / f"{example}.sql"), PrintedExample()
+    session, kept = ScriptSession(Path(__file__).parents[2] / "examples" / f"{example}.sql"), PrintedExample()
     session.run(RunOptions(backend="local", batch_rows=batch_rows), kept)
     (query,), relations = session.script.queries, session.script.relations
     oracle = Oracle(relations, query.text)
@@ -172,7 +172,7 @@ def test_rows_that_are_skipped_have_their_number(batch_rows: int, tmp_path: Path
     options = "(path 's', header 'true', on_error 'skip')"
     (tmp_path / "q.sql").write_text(f"CREATE STREAM s (v INT) USING csv OPTIONS {options}; SELECT v FROM s ROWS 3;")
     kept = PrintedExample()
-    Session(tmp_path / "q.sql").run(RunOptions(backend="local", batch_rows=batch_rows), kept)
+    ScriptSession(tmp_path / "q.sql").run(RunOptions(backend="local", batch_rows=batch_rows), kept)
     assert sorted(kept.table["v"].to_pylist()) == [5, 7]
 
 

@@ -14,7 +14,7 @@ from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.base.settings import Settings
 from squallpy.runtime.observers.event_log import EventLog
 from squallpy.runtime.observers.report import BatchReport, JoinReport, RunSummary
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.terminal.conftest import CLICKS, QUERY, STREAM, Squall
 
@@ -76,7 +76,7 @@ def test_a_run_that_goes_on_says_where_and_how(room: Path, caplog: pytest.LogCap
 
     def run() -> list[tuple[str, dict[str, Any]]]:
         caplog.clear()
-        session = Session(room / "q.sql", Settings(local_dir=str(room / "local"), snapshot_mb=0))
+        session = ScriptSession(room / "q.sql", Settings(local_dir=str(room / "local"), snapshot_mb=0))
         session.run(options, IgnoringSink(), observer=EventLog())
         return [(record.message, record.__dict__["fields"]) for record in caplog.records]
 

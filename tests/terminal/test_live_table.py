@@ -18,7 +18,7 @@ from squallpy.logical.bind import compile_script
 from squallpy.logical.nodes import Query
 from squallpy.runtime.observers.protocol import QueryStart
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.terminal.live_table import Bag, Live, order_of, ordered
 from tests.terminal.conftest import QUERY, STREAM
 
@@ -136,7 +136,7 @@ def test_a_table_after_each_of_several_runs_is_whole(room: Path, backend: str, t
         stop = threading.Event()
         console = Console(file=screen, force_terminal=True, width=60, height=20, color_system=None)
         live = Stopping(stop, console)
-        Session(room / "q.sql").run(options, live, stop, observer=live)
+        ScriptSession(room / "q.sql").run(options, live, stop, observer=live)
     captions = re.findall(r"batch (\d) of 3  1 tuples  (\d) rows", screen.getvalue())
     expected = ["1", "2", "2"] if text == QUERY else ["1", "2", "3"]
     assert list(dict(captions).items()) == list(zip("123", expected, strict=True))

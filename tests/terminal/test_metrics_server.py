@@ -19,7 +19,7 @@ from squallpy.runtime.observers.protocol import Observer, Observers
 from squallpy.runtime.observers.report import BatchReport, JoinReport
 from squallpy.runtime.sources.protocol import Backlog
 from squallpy.runtime.sources.source_report import SourceReport
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.terminal.conftest import CLICKS, STREAM, Squall
 
@@ -207,7 +207,7 @@ def test_a_run_tells_what_it_reads_keeps_and_waits_for(room: Path) -> None:
     metrics = Prometheus()
     observer = StopWhenIdle(metrics)
     options = RunOptions("local", batch_rows=2, changes=True, measured=True, checkpoint=str(room / "kept"))
-    Session(room / "q.sql").run(options, IgnoringSink(), observer.stop, observer=Observers(metrics, observer))
+    ScriptSession(room / "q.sql").run(options, IgnoringSink(), observer.stop, observer=Observers(metrics, observer))
     found = observer.found
     assert found["squallpy_batches_total", ()] == 2
     assert found["squallpy_rows_read_total", (("source", "clicks"),)] == 4

@@ -16,7 +16,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.explain import STAGES
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.terminal.run_command import Choice, RunRequest, choose
 from squallpy.terminal.stdout_sinks import StdoutSink
 from tests.terminal.conftest import ENVIRONMENT, QUERY, SQUALL, STREAM, Ended, Squall
@@ -73,7 +73,7 @@ def golden_changes_with_marks(room: Path, squall: Squall) -> None:
 
 
 def test_a_query_that_was_stopped_has_no_mark_of_its_end(room: Path) -> None:
-    (query,) = Session(room / "q.sql").script.queries
+    (query,) = ScriptSession(room / "q.sql").script.queries
     for stopped, marks in ((True, b""), (False, b",=,\n")):
         out = BytesIO()
         output = StdoutSink(out, "csv", True, False, nullcontext, marks=True)
@@ -480,7 +480,7 @@ def test_explain_needs_no_data(room: Path, squall: Squall) -> None:
 def test_help_loads_nothing_heavy() -> None:
     command = (sys.executable, "-X", "importtime", *SQUALL[1:], "--help")
     ended = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)
-    heavy = {"pyarrow", "numpy", "pandas", "numba", "pyspark", "sqlglot", "lark", "rich", "squallpy.session"}
+    heavy = {"pyarrow", "numpy", "pandas", "numba", "pyspark", "sqlglot", "lark", "rich", "squallpy.script_session"}
     assert not heavy & {line.split("|")[-1].strip() for line in ended.stderr.splitlines()}
     assert ended.stdout.startswith("Usage: squall")
 

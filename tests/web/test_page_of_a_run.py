@@ -12,7 +12,7 @@ from squallpy.base.addresses import Address
 from squallpy.live.hosted_run import HostedRun
 from squallpy.live.run_reader import RunReader
 from squallpy.runtime.observers.protocol import Observer
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.terminal.run_command import RunRequest, run_script
 from squallpy.testing.ignoring_sink import IgnoringSink
 from squallpy.web.monitored_run import MonitoredRun
@@ -35,7 +35,7 @@ class Run:
         self.folder, self.stop = room / "in", threading.Event()
         self.folder.mkdir()
         self.add("1.csv", CLICKS)
-        session = Session(room / "q.sql", text=SCRIPT)
+        session = ScriptSession(room / "q.sql", text=SCRIPT)
         session.path = room / "q.sql"
         self.reader = RunReader()
         hosted = HostedRun(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.goldens import list_scripts
 from squallpy.web.catalogue import describe
 
@@ -14,7 +14,7 @@ SCRIPTS = {f"{path.parent.name}/{path.stem}": path for path in list_scripts()}
 
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if name.endswith(("/vwap", "/q17", "/ols", "/example_3_3"))])
 def test_every_view_is_changed_by_something(name: str) -> None:
-    session = Session(Path(SCRIPTS[name]))
+    session = ScriptSession(Path(SCRIPTS[name]))
     queries = tuple(session.script.queries)
     plan = session.compile(queries, 1, {}).plan
     found = describe(name, session.script.relations.values(), queries, plan, session.settings)

@@ -6,7 +6,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.checkpoint_identity import fingerprint
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 
 SCRIPT = """
 CREATE STREAM fact (k INT, j INT, x DOUBLE, y DOUBLE, z DOUBLE) USING json OPTIONS (path 'f', watch 'true'{fact});
@@ -17,9 +17,9 @@ SELECT * FROM cofactor(TABLE(SELECT x, y, z, u, v FROM fact NATURAL JOIN dim NAT
 MANY, FEW = ", expected_rows '60000'", ", expected_rows '500'"
 
 
-def session(folder: Path, fact: str = "", dim: str = "", other: str = "", kind: str = "STREAM") -> Session:
+def session(folder: Path, fact: str = "", dim: str = "", other: str = "", kind: str = "STREAM") -> ScriptSession:
     (folder / "other.csv").write_text("".join(f"{j},{j}.5\n" for j in range(400)))
-    return Session(folder / "s.sql", text=SCRIPT.format(fact=fact, dim=dim, other=other, kind=kind))
+    return ScriptSession(folder / "s.sql", text=SCRIPT.format(fact=fact, dim=dim, other=other, kind=kind))
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ from squallpy.physical.distribute.location_tags import EVERYWHERE
 from squallpy.physical.distribute.placement_search import choose_placements
 from squallpy.physical.distribute.single_transformer import Derivation
 from squallpy.program.trigger_program import TriggerProgram
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.goldens import ROOT, ROWS
 
 KEYS = ("orderkey", "custkey", "partkey", "suppkey")  # most values first
 
 
-def session_of(number: int) -> Session:
-    return Session(ROOT / "examples" / "tpch" / f"q{number}.sql")
+def session_of(number: int) -> ScriptSession:
+    return ScriptSession(ROOT / "examples" / "tpch" / f"q{number}.sql")
 
 
 def program_of(number: int) -> TriggerProgram:

@@ -7,7 +7,7 @@ import pytest
 from squallpy.base.settings import Settings
 from squallpy.physical.explain_text import update_text
 from squallpy.physical.plan import Derive, Plan, Stage, Update
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 
 STREAMS = """
 CREATE STREAM r (k INT NOT NULL, x DOUBLE NOT NULL, y DOUBLE NOT NULL, z DOUBLE NOT NULL)
@@ -19,7 +19,7 @@ JOINED = "SELECT x, y, z, u FROM r JOIN s ON r.k = s.k"
 
 def plan_of(folder: Path, query: str, **options: str) -> Plan:
     (folder / "q.sql").write_text(STREAMS + query)
-    session = Session(folder / "q.sql", Settings(partition=tuple(options.items())))
+    session = ScriptSession(folder / "q.sql", Settings(partition=tuple(options.items())))
     return session.compile(session.script.queries[0], 2, {"r": 100_000, "s": 100_000}).plan
 
 

@@ -10,7 +10,7 @@ import pytest
 from squallpy.base.settings import Settings
 from squallpy.catalog.relation import MULT
 from squallpy.physical.explain_partitioning import join_lines
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.compare_rows import difference
 from squallpy.testing.engines import PartitionedEngine
 from squallpy.testing.step_tests import list_step_tests, run_steps
@@ -30,7 +30,7 @@ ROWS = {"r": 900_000, "s": 800_000, "t": 700_000, "a": 900_000, "b": 800_000, "c
 
 def joins(tmp_path: Path, query: str, operator: str = "auto", **settings: Any) -> list[str]:
     (tmp_path / "q.sql").write_text(STREAMS + query)
-    session = Session(tmp_path / "q.sql", Settings(join_operator=operator, **settings))
+    session = ScriptSession(tmp_path / "q.sql", Settings(join_operator=operator, **settings))
     compiled = session.compile(session.script.queries[0], 16, ROWS)
     return join_lines(compiled.plan)
 

@@ -7,7 +7,7 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse_settings
 from squallpy.checkpoint_identity import fingerprint
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.engines import PartitionedEngine
 from squallpy.testing.step_tests import list_step_tests, run_steps
 
@@ -20,11 +20,11 @@ BAND = "SELECT v, w FROM r JOIN s ON ABS(r.k - s.k) <= 1;"
 ROWS = {"r": 64_000, "s": 1_000}
 
 
-def session(tmp_path: Path, query: str, operator: str, joiners: int = 16) -> Session:
+def session(tmp_path: Path, query: str, operator: str, joiners: int = 16) -> ScriptSession:
     (tmp_path / "q.sql").write_text(STREAMS + query)
     for name, rows in ROWS.items():
         (tmp_path / f"{name}.csv").write_text("1,1\n" * rows)
-    return Session(tmp_path / "q.sql", parse_settings([f"partitions={joiners}", f"join.operator={operator}"]))
+    return ScriptSession(tmp_path / "q.sql", parse_settings([f"partitions={joiners}", f"join.operator={operator}"]))
 
 
 def stages(tmp_path: Path, query: str, operator: str, joiners: int = 16) -> str:
@@ -58,7 +58,7 @@ def golden_groups_and_growth(tmp_path: Path) -> None:
     path = session(tmp_path, BAND, "Dynamic", joiners=20).path
     grids = []
     for more in ("join.groups=on", "join.capacity_mb=8", "join.epsilon=0.25"):
-        text = Session(path, parse_settings(["partitions=20", "join.operator=Dynamic", more])).explain("stages")
+        text = ScriptSession(path, parse_settings(["partitions=20", "join.operator=Dynamic", more])).explain("stages")
         grids.append(next(line for line in text.splitlines() if line.startswith("GRID")).split(" at first")[0])
     assert grids == ["GRID (4, 4) and (2, 2)", "GRID (1, 1)", "GRID (4, 4)"]
 
@@ -68,7 +68,7 @@ def test_groups_do_not_grow(tmp_path: Path) -> None:
     with pytest.raises(
         SquallError, match=r"SQ7003 join\.groups=on: groups of joiners cannot grow, only a single grid can, leave"
     ):
-        Session(path, parse_settings(["join.groups=on", "join.capacity_mb=8"])).explain("stages")
+        ScriptSession(path, parse_settings(["join.groups=on", "join.capacity_mb=8"])).explain("stages")
 
 
 def test_another_operator_is_another_plan(tmp_path: Path) -> None:

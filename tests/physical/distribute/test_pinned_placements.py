@@ -12,7 +12,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings, parse_settings
 from squallpy.catalog.relation import MULT
 from squallpy.program.variable_names import Names
-from squallpy.session import Session
+from squallpy.script_session import ScriptSession
 from squallpy.testing.engines import PartitionedEngine, VolatileEngine
 
 STREAMS = """
@@ -29,9 +29,9 @@ QUERIES = {
 }
 
 
-def session_of(room: Path, query: str) -> Session:
+def session_of(room: Path, query: str) -> ScriptSession:
     (room / "q.sql").write_text(STREAMS + query)
-    return Session(room / "q.sql")
+    return ScriptSession(room / "q.sql")
 
 
 def everywhere_it_could_be(room: Any, query: Any) -> Iterator[tuple[str, str]]:
@@ -113,7 +113,7 @@ def golden_places_that_cannot_be(tmp_path: Path, query: str, set: str, line: str
 def golden_no_places_go_with_it(tmp_path: Path) -> None:
     query = "SELECT a, b FROM r WHERE b >= ALL (SELECT c FROM s WHERE s.b = r.a);"
     (tmp_path / "q.sql").write_text(STREAMS.replace(" NOT NULL", "") + query)
-    session = Session(tmp_path / "q.sql", parse_settings(["partition.M_R=b"]))
+    session = ScriptSession(tmp_path / "q.sql", parse_settings(["partition.M_R=b"]))
     with pytest.raises(SquallError) as raised:
         session.compile(session.script.queries[0], 2, {})
     assert str(raised.value) == (

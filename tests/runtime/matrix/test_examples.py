@@ -15,7 +15,7 @@ from squallpy.maintain.matrix.parser import read_program
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.observers.metrics import metrics_line
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.session import RunOptions, Session
+from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.example_runs import PrintedExample
 
 FOLDER = Path(__file__).parents[3] / "examples" / "matrix"
@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parents[3] / "examples" / "matrix"
 
 def _final(name: str, rows: int) -> list[Any]:
     sink = PrintedExample()
-    Session(FOLDER / f"{name}.sql").run(RunOptions("local", batch_rows=rows), sink, observer=sink)
+    ScriptSession(FOLDER / f"{name}.sql").run(RunOptions("local", batch_rows=rows), sink, observer=sink)
     return [tuple(row.values()) for row in sink.table.to_pylist()]
 
 
@@ -61,7 +61,7 @@ def oracle_reachability(rows: int) -> None:
 @pytest.mark.parametrize("stage", ["logical", "triggers", "physical"])
 @pytest.mark.parametrize("name", ["p16", "ols", "reachability"])
 def test_explained(name: str, stage: str) -> None:
-    text = Session(FOLDER / f"{name}.sql").explain(stage)
+    text = ScriptSession(FOLDER / f"{name}.sql").explain(stage)
     said = {"logical": "Matrix program", "triggers": "-- materialisation", "physical": "pass "}[stage]
     assert said in text
 
@@ -88,7 +88,7 @@ class _Told(PrintedExample):
 def test_metrics() -> None:
     """Rows of streams are counted once, also where only matrices read them; programs tell how they followed."""
     sink = _Told()
-    Session(FOLDER / "ols.sql").run(RunOptions("local", batch_rows=8), sink, observer=sink)
+    ScriptSession(FOLDER / "ols.sql").run(RunOptions("local", batch_rows=8), sink, observer=sink)
     assert sum(line["tuples"] for line in sink.lines) == 36 + 12
     first, *others = (line["matrices"]["ols"] for line in sink.lines)
     assert (first["how"], first["why"]) == ("evaluated", "the first rows") and "singular" in first

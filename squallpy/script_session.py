@@ -1,4 +1,4 @@
-"""Sessions: the queries of a script, compiled, explained, or run over their input.
+"""Sessions of scripts: the queries of one, compiled, explained, or run over their input.
 
 text → Script → queries → `compiler.py` → plan → executor → sink
 """
@@ -119,7 +119,7 @@ class Target:
     options: RunOptions
 
 
-class Session:
+class ScriptSession:
     """A script and its settings.
 
     Args:
