@@ -22,7 +22,7 @@ from squallpy.api.rows import Rows
 from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.base.errors import SquallError, nearest
 from squallpy.catalog.relation import Relation
-from squallpy.functions.factorised import FUNCTIONS as MODELS
+from squallpy.functions.model_functions import FUNCTIONS as MODELS
 from squallpy.logical.bind.table_functions import FUNCTIONS
 from squallpy.logical.nodes import Query
 from squallpy.runtime.observers.protocol import Observer, QueryStart

@@ -8,9 +8,9 @@ from typing import Any
 from squallpy.base.errors import Notice, Span, SquallError, nearest
 from squallpy.base.records import dataclass
 from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
-from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Parts, Relation
 from squallpy.catalog.sink_spec import SinkSpec
+from squallpy.catalog.variable_orders import OrderText
 
 DEFAULT_SCHEMAS = ("default", "main", "public", "dbo")  # of Spark, DuckDB, PostgreSQL and SQL Server
 

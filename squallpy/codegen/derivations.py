@@ -19,9 +19,9 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.codegen.domains import Domain
 from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds, print_key, print_text, real_word
-from squallpy.codegen.groups import RESERVED as ROW_NAMES
-from squallpy.codegen.groups import GroupBody, scalar_rings
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
+from squallpy.codegen.pre_aggregation import RESERVED as ROW_NAMES
+from squallpy.codegen.pre_aggregation import GroupBody, scalar_rings
 from squallpy.logical.expressions import Column, Expr
 from squallpy.physical.plan import AuxiliaryPlan
 from squallpy.program.auxiliary.groups import Groups

@@ -12,7 +12,7 @@ from squallpy.base.types import Kind
 from squallpy.codegen.derivations import FIRST, RESERVED, TOUCHED, DerivationCode, DerivationPrinter
 from squallpy.codegen.expressions import Text, Value, bounds, print_text, real_word
 from squallpy.codegen.names import Lines, Names, NotCompilable
-from squallpy.functions.factorised import Statistics
+from squallpy.functions.model_functions import Statistics
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan
 from squallpy.program.auxiliary.model_rows import ModelRows

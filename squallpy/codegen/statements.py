@@ -21,10 +21,10 @@ from squallpy.base.types import Kind
 from squallpy.codegen.derivations import check_rows, print_measure
 from squallpy.codegen.expressions import RowExpressions, Text, Value, print_key, print_text
 from squallpy.codegen.fusion import AddedRows, Part, with_parts
-from squallpy.codegen.groups import scalar_rings
 from squallpy.codegen.imports import IMPORTED
 from squallpy.codegen.lane_products import print_product, print_real_product
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
+from squallpy.codegen.pre_aggregation import scalar_rings
 from squallpy.codegen.ranges import OVERLAID_ROWS, RangePrinter, overlaid_range
 from squallpy.codegen.statement_code import ONLY_CHECKED, ProductCode, StatementCode, order_name, touched_name
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, are_stored_alike, conjuncts

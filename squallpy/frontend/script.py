@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span, SquallError
 from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
-from squallpy.catalog.orders import OrderText
+from squallpy.catalog.variable_orders import OrderText
 from squallpy.frontend.ddl import declare, name_of, relation_name, token_span
 from squallpy.frontend.grammars import Parsed, display_name, load_grammar
 from squallpy.frontend.query import read_query as query

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from squallpy.base.errors import Span
 from squallpy.base.records import dataclass
 from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
-from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import SinkSpec
+from squallpy.catalog.variable_orders import OrderText
 
 if TYPE_CHECKING:
     from squallpy.frontend.query import SelectText

@@ -1,8 +1,8 @@
 """Statistics of a join in a logical plan."""
 
 from squallpy.base.records import dataclass
-from squallpy.catalog.orders import OrderText
-from squallpy.functions.factorised import Model
+from squallpy.catalog.variable_orders import OrderText
+from squallpy.functions.model_functions import Model
 from squallpy.logical.cached_properties import CachedProperty
 from squallpy.logical.expressions import Column
 from squallpy.logical.nodes import Node, check_all

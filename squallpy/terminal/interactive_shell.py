@@ -180,7 +180,7 @@ class InteractiveShell(Shell):
 
     def _show_live(self, name: str, is_over: Callable[[], bool]) -> None:
         """Show a view as it changes until that is over; Ctrl-C leaves by its exception."""
-        from squallpy.terminal.watching import watch
+        from squallpy.terminal.view_watch import watch
 
         assert self._relay
         watch(self.session, name, self._relay, lambda: is_over() or not self.session.is_running)

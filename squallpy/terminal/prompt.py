@@ -18,10 +18,10 @@ from squallpy import __version__
 from squallpy.terminal.failures import Interrupted, Quit
 from squallpy.terminal.interactive_shell import InteractiveShell
 from squallpy.terminal.result_printer import ResultPrinter
-from squallpy.terminal.say import say
 from squallpy.terminal.shell import SessionRequest
 from squallpy.terminal.sql_words import words
 from squallpy.terminal.statement_reader import is_complete
+from squallpy.terminal.stderr_lines import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -8,7 +8,7 @@ from squallpy.base.addresses import Address
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse_settings
 from squallpy.terminal.interrupt import interruptible
-from squallpy.terminal.say import say
+from squallpy.terminal.stderr_lines import say
 
 
 def read_address(text: str) -> Address:
@@ -29,7 +29,7 @@ def serve(
     from squallpy.flight import open_server
     from squallpy.frontend.source_text import read_script
     from squallpy.live.open_session import open_session
-    from squallpy.terminal.serving import serve_until_stopped
+    from squallpy.terminal.served_session import serve_until_stopped
     from squallpy.web.monitoring import SERVICES
 
     if script is None and checkpoint is None:

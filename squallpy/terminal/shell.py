@@ -15,8 +15,8 @@ from squallpy.base.settings import Settings
 from squallpy.terminal.dot_commands import run_command
 from squallpy.terminal.failures import OK, Quit, report
 from squallpy.terminal.result_printer import ResultPrinter
-from squallpy.terminal.say import say
 from squallpy.terminal.statement_reader import Entry, read_entries
+from squallpy.terminal.stderr_lines import say
 
 if TYPE_CHECKING:  # NB: the prompt shows before the engine is imported
     from squallpy.base.errors import Notice

@@ -11,8 +11,8 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse_settings
 from squallpy.terminal.failures import Quit
 from squallpy.terminal.result_printer import ResultPrinter
-from squallpy.terminal.say import say
 from squallpy.terminal.shell import SessionRequest, Shell
+from squallpy.terminal.stderr_lines import say
 from squallpy.terminal.terminal_detection import can_redraw
 
 PROMPT = "squall> "

@@ -6,7 +6,7 @@ import click
 
 from squallpy.base.errors import SquallError
 from squallpy.catalog.connector_options import load_connector
-from squallpy.terminal.say import say
+from squallpy.terminal.stderr_lines import say
 
 
 def show_slots(url: str) -> None:

@@ -7,7 +7,7 @@ from squallpy.base.addresses import Address
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.terminal.interrupt import interruptible
-from squallpy.terminal.say import say
+from squallpy.terminal.stderr_lines import say
 
 
 def show_page(checkpoint: str, address: Address | None) -> int:
@@ -17,7 +17,7 @@ def show_page(checkpoint: str, address: Address | None) -> int:
     """
     from squallpy.live.open_session import open_session
     from squallpy.runtime.checkpoint.checkpoint import is_used
-    from squallpy.terminal.serving import serve_until_stopped
+    from squallpy.terminal.served_session import serve_until_stopped
     from squallpy.web.monitoring import SERVICES, monitored
     from squallpy.web.page_server import ADDRESS, PageServer
 

@@ -15,8 +15,8 @@ import numpy as np
 from sqlglot import exp
 
 from squallpy.base.records import dataclass
-from squallpy.functions.factorised import ChowLiu, LeastSquares, Model, MutualInformation, Statistics
-from squallpy.logical.bind.factorised import is_factorised
+from squallpy.functions.model_functions import ChowLiu, LeastSquares, Model, MutualInformation, Statistics
+from squallpy.logical.bind.model_functions import is_factorised
 from squallpy.testing.compare_rows import Row
 
 Values = tuple[float, ...]

@@ -17,10 +17,10 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.live.subscription import ViewChange
 from squallpy.runtime.observers.prometheus_text import CONTENT_TYPE
 from squallpy.web.access import Access
-from squallpy.web.feeds import ChangeFeed, ReportFeed, change_event
 from squallpy.web.guard import Guard
-from squallpy.web.monitored import Monitored, MonitoredRows
+from squallpy.web.protocol import Monitored, MonitoredRows
 from squallpy.web.row_pages import FORMATS, RowRequest
+from squallpy.web.server_sent_events import ChangeFeed, ReportFeed, change_event
 from squallpy.web.snapshots import KEPT, Snapshots
 
 CLIENTS = 200

@@ -6,7 +6,7 @@ from typing import Any
 from squallpy.live.hosted_run import HostedRun
 from squallpy.live.subscription import ChangeReader
 from squallpy.web.catalogue import describe
-from squallpy.web.monitored import MonitoredRows
+from squallpy.web.protocol import MonitoredRows
 from squallpy.web.recorder import Recorder
 
 LIMIT = 64

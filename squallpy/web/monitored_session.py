@@ -10,7 +10,7 @@ from squallpy.logical.nodes import Query
 from squallpy.runtime.observers.protocol import QueryStart
 from squallpy.runtime.sources.source_report import SourceReport, measure_sources
 from squallpy.web.catalogue import describe
-from squallpy.web.monitored import MonitoredRows
+from squallpy.web.protocol import MonitoredRows
 from squallpy.web.recorder import Recorder
 
 LIMIT = 64

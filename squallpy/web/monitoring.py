@@ -14,11 +14,11 @@ from squallpy.live.host import Answer, Service
 from squallpy.live.hosted_run import HostedRun
 from squallpy.live.live_session import LiveSession
 from squallpy.live.open_session import OpenSession
-from squallpy.web.monitored import MonitoredRows
+from squallpy.web.protocol import MonitoredRows
 
 if TYPE_CHECKING:
     from squallpy.live.subscription import ChangeReader
-    from squallpy.web.monitored import Monitored
+    from squallpy.web.protocol import Monitored
 
 _MONITOR = "monitor"
 

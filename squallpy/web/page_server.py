@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import uvicorn
 
     from squallpy.web.app import Page
-    from squallpy.web.monitored import Monitored
+    from squallpy.web.protocol import Monitored
 
 ADDRESS = Address("127.0.0.1", 8090)
 """The address of the page, unless another is given."""

@@ -18,7 +18,7 @@ from squallpy.runtime.evaluate.scalar.json import nested_texts
 from squallpy.runtime.formats.csv_writer import csv_header, csv_rows
 from squallpy.runtime.formats.json_lines import json_rows
 from squallpy.runtime.formats.text_columns import cells, code_of, is_number, pieces
-from squallpy.web.monitored import MonitoredRows
+from squallpy.web.protocol import MonitoredRows
 
 FORMATS = {
     "json": "application/json", "csv": "text/csv; charset=utf-8", "arrow": "application/vnd.apache.arrow.stream",

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from squallpy.base.records import dataclass
-from squallpy.web.monitored import Monitored, MonitoredRows
+from squallpy.web.protocol import Monitored, MonitoredRows
 
 _SHARE = 100  # the least time until rows are taken again, as a multiple of what it took
 KEPT = 30.0

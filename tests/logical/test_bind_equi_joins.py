@@ -4,7 +4,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.compiler import to_program
-from squallpy.functions.factorised import LeastSquares
+from squallpy.functions.model_functions import LeastSquares
 from squallpy.logical.bind import compile_script
 from squallpy.logical.factorised import Factorised
 from squallpy.logical.nodes import nodes

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from squallpy.web.monitored import MonitoredRows
+from squallpy.web.protocol import MonitoredRows
 from squallpy.web.row_pages import RowRequest
 from squallpy.web.snapshots import KEPT, Snapshots
 

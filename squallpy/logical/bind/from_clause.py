@@ -11,18 +11,18 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT
 from squallpy.catalog.catalog import ViewDefinition, qualify_name, resolve_schema
 from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
-from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import SinkSpec
+from squallpy.catalog.variable_orders import OrderText
 from squallpy.frontend.unsupported import CLAUSES, NODES, QUERIES
-from squallpy.functions.factorised import FUNCTIONS
+from squallpy.functions.model_functions import FUNCTIONS
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import CommonTable, Context
 from squallpy.logical.bind.explode import TABLE_FUNCTIONS, bind_explode, constant_table, is_constant_table, is_generator
-from squallpy.logical.bind.factorised import bind_factorised, is_factorised
 from squallpy.logical.bind.joins import JoinTree
 from squallpy.logical.bind.matrix_ddl import matrix_relation, output
+from squallpy.logical.bind.model_functions import bind_factorised, is_factorised
 from squallpy.logical.bind.pivot import rewrite_pivots
 from squallpy.logical.bind.scope import FromItem, Outer, Scope, seen_from
 from squallpy.logical.bind.stream_windows import apply_window

@@ -12,17 +12,17 @@ from squallpy.base.errors import SquallError
 from squallpy.base.free_names import FreeNames
 from squallpy.base.records import dataclass
 from squallpy.base.types import INT, VARCHAR
-from squallpy.functions.factorised import degree_of
+from squallpy.functions.model_functions import degree_of
 from squallpy.logical.expressions import Cast, Column, Expr, Literal
 from squallpy.maintain.factorised import view_tree
 from squallpy.maintain.factorised.cardinalities import Cardinalities
-from squallpy.maintain.factorised.delta_path import FactorisedView, Root
+from squallpy.maintain.factorised.compile_view_tree import FactorisedView, Root
 from squallpy.maintain.factorised.derive_order import derive_order
 from squallpy.maintain.factorised.doubles_in_rows import store_doubles
+from squallpy.maintain.factorised.explain_text import viewtree_text
 from squallpy.maintain.factorised.join_graph import JoinGraph
 from squallpy.maintain.factorised.leaf_sources import LeafSource, sources_of
 from squallpy.maintain.factorised.order_text import read_order
-from squallpy.maintain.factorised.show import viewtree_text
 from squallpy.maintain.factorised.stop_push_down import stop_push_down
 from squallpy.maintain.factorised.variable_order import VariableOrder
 from squallpy.maintain.factorised.view_tree import build_view_tree

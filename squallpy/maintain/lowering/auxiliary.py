@@ -7,7 +7,7 @@ from dataclasses import replace
 from squallpy.base.free_names import distinct_names
 from squallpy.base.types import INT, VARCHAR
 from squallpy.catalog.relation import Field, Relation
-from squallpy.functions.factorised import CATEGORICAL
+from squallpy.functions.model_functions import CATEGORICAL
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.expressions import Column, Expr, column_of, substitute
 from squallpy.logical.factorised import Factorised

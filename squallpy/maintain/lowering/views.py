@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from squallpy.functions.factorised import degree_of
+from squallpy.functions.model_functions import degree_of
 from squallpy.logical.expressions import Column, Expr
 from squallpy.logical.factorised import Factorised
 from squallpy.logical.nodes import Aggregate

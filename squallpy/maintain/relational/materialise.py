@@ -34,7 +34,7 @@ from squallpy.program.view_registry import ViewRegistry
 from squallpy.program.views import Monomial, Ref, View, index_atoms
 
 if TYPE_CHECKING:
-    from squallpy.maintain.factorised.delta_path import FactorisedView
+    from squallpy.maintain.factorised.compile_view_tree import FactorisedView
 
 Joined = tuple[str, ...]  # the relations of a query or auxiliary relation
 MOST = 8  # views for each relation of a query or auxiliary relation, before they are too many

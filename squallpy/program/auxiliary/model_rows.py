@@ -4,8 +4,8 @@ N1(a, b, value) := COFACTOR(V_FACT_DIM())
 """
 
 from squallpy.base.records import dataclass
-from squallpy.catalog.orders import OrderText
-from squallpy.functions.factorised import Model
+from squallpy.catalog.variable_orders import OrderText
+from squallpy.functions.model_functions import Model
 from squallpy.logical.expressions import Column
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
 from squallpy.program.complexity import ALL, ONE

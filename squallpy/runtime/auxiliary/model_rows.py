@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from squallpy.base.rings import Cofactor, Payload, Ring
 from squallpy.base.types import DOUBLE
-from squallpy.functions.factorised import DESCENT, LeastSquares, Statistics, degree_of, name_monomials
+from squallpy.functions.model_functions import DESCENT, LeastSquares, Statistics, degree_of, name_monomials
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.model_rows import ModelRows

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor
-from squallpy.functions.factorised import DESCENT, ChowLiu, LeastSquares, list_monomials
+from squallpy.functions.model_functions import DESCENT, ChowLiu, LeastSquares, list_monomials
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.runtime.kernels.cofactor_blocks import unpack_blocks
 from squallpy.runtime.kernels.memory_regions import Words

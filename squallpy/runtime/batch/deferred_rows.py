@@ -8,7 +8,7 @@ Each batch changes nearly all cells, so that deriving them takes as long as a sm
 
 from collections.abc import Collection, Mapping, Sequence
 
-from squallpy.functions.factorised import Statistics
+from squallpy.functions.model_functions import Statistics
 from squallpy.physical.plan import AuxiliaryPlan
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.runtime.batch.pieces import BatchCall

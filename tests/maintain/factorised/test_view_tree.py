@@ -17,9 +17,9 @@ from squallpy.frontend.source_text import ScriptText
 from squallpy.logical.expressions import Column
 from squallpy.maintain.factorised.cardinalities import Cardinalities
 from squallpy.maintain.factorised.derive_order import derive_order
+from squallpy.maintain.factorised.explain_text import viewtree_text
 from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
 from squallpy.maintain.factorised.order_text import read_order
-from squallpy.maintain.factorised.show import viewtree_text
 from squallpy.maintain.factorised.stop_push_down import stop_push_down
 from squallpy.maintain.factorised.variable_order import VariableOrder
 from squallpy.maintain.factorised.view_tree import ViewNode, build_view_tree

@@ -11,7 +11,7 @@ from anyio import CapacityLimiter
 
 from squallpy.base.errors import SquallError
 from squallpy.live.subscription import ChangeReader, ViewChange
-from squallpy.web.feeds import ChangeFeed, Message, ReportFeed
+from squallpy.web.server_sent_events import ChangeFeed, Message, ReportFeed
 
 
 class Changes(ChangeReader):

@@ -15,7 +15,7 @@ from anyio import CapacityLimiter, to_thread
 from squallpy.base.errors import SquallError
 from squallpy.base.events import first_line
 from squallpy.live.subscription import ChangeReader, ViewChange
-from squallpy.web.monitored import Monitored
+from squallpy.web.protocol import Monitored
 from squallpy.web.row_pages import objects
 
 TICK = 0.5

@@ -13,8 +13,8 @@ from squallpy.base.errors import nearest
 from squallpy.base.rings import Cofactor
 from squallpy.base.rings.cofactor import MOST_DEGREE
 from squallpy.base.types import Kind
-from squallpy.catalog.orders import OrderText
-from squallpy.functions.factorised import (
+from squallpy.catalog.variable_orders import OrderText
+from squallpy.functions.model_functions import (
     CATEGORICAL,
     CHOLESKY,
     FUNCTIONS,
