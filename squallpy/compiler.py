@@ -6,7 +6,7 @@ text → bind → plan passes → lower → calculus passes → materialise → 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -133,11 +133,18 @@ def _number(queries: Sequence[Query]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Compiler:
-    """Compiles the queries of a script, with its matrix programs, under the same settings."""
+    """Compiles the queries of a script, with its matrix programs, under the same settings.
+
+    Args:
+        rows: Rows of relations to choose by where nobody knows how many there will be.
+        moves: State goes to the plans of other queries.
+    """
 
     script: Script
     settings: Settings
     matrix_programs: "Mapping[str, MatrixProgram]"
+    rows: Mapping[str, int] = field(default_factory=dict)
+    moves: bool = False
 
     def to_program(
         self, *queries: Query, report_late: bool = False, observer: PassObserver | None = None,
@@ -146,7 +153,11 @@ class Compiler:
         """Compile queries to their trigger program (`to_program`)."""
         return run_deep(
             lambda: to_program(
-                *queries, settings=self.settings, report_late=report_late, observer=observer, totals=totals
+                *queries,
+                settings=self.settings,
+                report_late=report_late,
+                observer=observer,
+                totals={**self.rows, **totals},
             )
         )
 
@@ -195,7 +206,7 @@ class Compiler:
         compensated = settings.fivm_sums == "compensated"
         plan = place(
             program, partitions, sizes, switches, settings.partition, joins, compensated, settings.components,
-            results_apart(compiled, apart),
+            results_apart(compiled, apart), self.moves,
         )  # fmt: skip
         plan = set_join_parameters(
             plan, settings.join_epsilon, (settings.join_capacity_mb << 20) or None, settings.join_groups

@@ -25,6 +25,7 @@ from squallpy.live.live_executor import LiveExecutor
 from squallpy.logical.nodes import Query
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place
+from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.view_identity import ViewIdentities
 from squallpy.runtime.batch.delivery import Delivery
@@ -41,7 +42,7 @@ from squallpy.runtime.result.result_scan import RowScan
 from squallpy.runtime.session_input import Log, SessionInput
 from squallpy.runtime.sinks.protocol import Sink
 from squallpy.runtime.sources.arrivals import Decision
-from squallpy.runtime.sources.input import Input
+from squallpy.runtime.sources.input import Input, whole
 from squallpy.runtime.state.state_store import Store
 
 Compile = Callable[[Sequence[Query], int], CompiledQuery]
@@ -140,6 +141,24 @@ class LiveProgram:
         running = self.running
         replan = Replan(running.plan, compiled.plan, running.identities) if running else None
         return Pending(compiled, replan, self.backend.compile(compiled.plan, self.settings))
+
+    @property
+    def rows_read(self) -> dict[str, int]:
+        """Rows that were read of each relation of the plan in force, 0 where its source does not number them."""
+        relations = self.running.compiled.relations if self.running else ()
+        ends = {r.name: self.input.position(r.name) if r.stream else whole(self.input.open(r))[1] for r in relations}
+        return {name: end.get("row", 0) for name, end in ends.items()}
+
+    @property
+    def is_outdated(self) -> bool:
+        """True if views of the plan in force would be others if it were chosen now."""
+        running = self.running
+        if running is None or running.plan.matrices:
+            return False
+        if not any(isinstance(aux.kind, ModelRows) for aux in running.compiled.lowered.auxiliary):
+            return False  # NB: nothing else of a session's plan depends on rows
+        plan = self.compile(self.queries, self._partitions).plan
+        return bool(Replan(running.plan, plan, running.identities).missing)
 
     @property
     def _partitions(self) -> int:

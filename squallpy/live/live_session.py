@@ -8,7 +8,7 @@ session.push("r", rows);  session.step();  session.table("v")
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from squallpy.live.fair_lock import FairLock
 from squallpy.live.host import Host, Services
 from squallpy.live.live_program import LiveProgram
 from squallpy.live.outcome import Outcome
+from squallpy.live.plan_choice import PlanChoice
 from squallpy.live.pushed_tables import pushed_table
 from squallpy.live.read_rows import read_view
 from squallpy.live.read_statements import read_statement
@@ -46,7 +47,6 @@ from squallpy.runtime.checkpoint.session_checkpoint import SessionCheckpoint, Se
 from squallpy.runtime.observers.protocol import Observer, Observers
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.session_input import SessionInput
-from squallpy.runtime.sinks.protocol import Sink
 
 POLL = 0.05
 """Seconds between two looks for something to read."""
@@ -107,6 +107,7 @@ class LiveSession:
         self._thread: threading.Thread | None = None
         self._stopping, self._work = threading.Event(), threading.Event()
         self._error: Exception | None = None
+        self._choice = PlanChoice(self.compiler)
         self.is_paused = self._closed = self._restores = False
         if self._checkpoint:
             try:
@@ -190,6 +191,7 @@ class LiveSession:
     def _drop_source(self, name: str) -> None:
         with self.lock:
             self._input.drop(name)
+            self._choice.drop(name)
 
     def _refresh(self, has_changed: bool) -> None:
         """Note the definitions, and keep fresh what they say if that has changed."""
@@ -197,8 +199,8 @@ class LiveSession:
             return
         if has_changed:
             self._definitions.put_in_order(self.compiler.bind)
-            kept = [*self._definitions.entries.maintained.values()]
-            self._change([each.query for each in kept], sinks_of(kept))
+            self._choice.reconsider()
+            self._change()
             return
         if self._checkpoint:
             record = self._checkpoint.record
@@ -209,8 +211,18 @@ class LiveSession:
         """Let others see the definitions as they are."""
         self._visible, self._changes = self._definitions.snapshot(), self._changes + 1
 
-    def _change(self, queries: Sequence[Query], sinks: Mapping[int, Sink]) -> None:
-        """Keep queries fresh; what is new is filled while batches go on."""
+    def _choose_plan(self) -> None:
+        """Go on by another plan if the rows that were read say so, unless a statement is in work."""
+        if self._statements.acquire(blocking=False):
+            try:
+                self._choice.choose(self.program.rows_read, lambda: self.program.is_outdated, self._change)
+            finally:
+                self._statements.release()
+
+    def _change(self) -> None:
+        """Keep the queries of the definitions fresh; what is new is filled while batches go on."""
+        kept = [*self._definitions.entries.maintained.values()]
+        queries, sinks = [each.query for each in kept], sinks_of(kept)
         pending = self.program.prepare(queries)
         try:
             if pending:
@@ -237,8 +249,9 @@ class LiveSession:
             sinks = {name: each.sink.first for name, each in kept if isinstance(each.sink, SessionSink)}
             columns = dict(self.compiler.columns)
             record = SessionRecord(
-                generation, self._definitions.statements(), columns, self._given, batches, sinks, partitions
-            )
+                generation, self._definitions.statements(), columns, self._given, batches, sinks, partitions,
+                dict(self.compiler.rows),
+            )  # fmt: skip
             self._checkpoint.save(record)
 
     def _restore(self) -> None:
@@ -247,6 +260,7 @@ class LiveSession:
         record = self._checkpoint.record
         self._use(record.settings)
         self.compiler.columns.update(record.columns)
+        self._choice.restore(record.rows)
         self._restores = True
         for text in record.statements:
             for statement in parse_script(text, "session"):
@@ -279,11 +293,12 @@ class LiveSession:
             self._check()
             if self.is_paused:
                 return None
-            try:
-                return self.program.step()
-            except Exception as error:
-                self._fail(error)
-                raise
+            with self._failing():
+                report = self.program.step()
+        if report and self._choice.note(report.read_rows):
+            with self._failing():
+                self._choose_plan()
+        return report
 
     def run_until_caught_up(self) -> int:
         """Apply batches until there is nothing new; returns how many."""
@@ -292,11 +307,17 @@ class LiveSession:
             batches += 1
         return batches
 
-    def _fail(self, error: Exception) -> None:
-        self._error = error
-        self.program.end_scans()
-        for sink in self.entries.view_sinks:
-            sink.fail(error)
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """End the session by an error."""
+        try:
+            yield
+        except Exception as error:
+            self._error = error
+            self.program.end_scans()
+            for sink in self.entries.view_sinks:
+                sink.fail(error)
+            raise
 
     def _check(self) -> None:
         if self._closed:

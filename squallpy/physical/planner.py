@@ -80,6 +80,7 @@ def place(
     compensated: bool = True,
     components: Sequence[PinnedComponent] = (),
     apart: Map[str, tuple[int, ...]] = MappingProxyType({}),
+    moves: bool = False,
 ) -> Plan:
     """Place the views of a program and compile its statements to stages.
 
@@ -90,6 +91,7 @@ def place(
         compensated: The sums in cofactor matrices are of double-doubles.
         components: Those of plans put together by hand; SQ7003 for choices that are impossible.
         apart: Results that partitions print if they are hashed by some of these keys.
+        moves: State goes to other plans, which that of a hypercube cannot: there is none unless it is set.
     """
     by_hand = component_placements(program, components, partitions)
     fixed = pinned_placements(program, pinned)
@@ -102,7 +104,7 @@ def place(
         places = all_on_grid(program, operator) if operator.is_grid else {}
         places = {**places, **by_hand.placements, **fixed}
         grids, is_set = operator is by_hand.operator is JoinOperator.AUTO, operator is JoinOperator.HYPERCUBE
-        join = find_hypercube_join(program) if (grids or is_set) and not places else None
+        join = find_hypercube_join(program) if ((grids and not moves) or is_set) and not places else None
         if is_set and not join:
             raise PlacementError("it has no join of three relations or more, each at one place in it")
         found = choose_placements(program, sizes, partitions, places, grids, join, is_set) if partitions > 1 else None

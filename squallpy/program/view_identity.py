@@ -17,6 +17,7 @@ from squallpy.base.errors import Span
 from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column, Expr, substitute
+from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Lane, rename_factor, variables
 from squallpy.program.components import prune
@@ -79,6 +80,7 @@ class ViewIdentities:
             partial = {s.target: s for s in trigger.statements if s.partial and sums[s.target] == 1}
             for statement in trigger.statements:
                 self._statements[statement.target].append((trigger.relation, _inlined(statement, partial)))
+        self._defined = {aux.materialised.name for aux in program.auxiliary if isinstance(aux.kind, ModelRows)}
         self._owners = {aux.materialised.name: aux.kind for aux in program.auxiliary if aux.kind.owns_view}
         self._known, self._known_deltas = dict[tuple[str, int], str](), dict[tuple[str, int], str]()
 
@@ -100,7 +102,14 @@ class ViewIdentities:
         return self._known[name, lane]
 
     def _lane_text(self, name: str, lane: int) -> str:
-        """Write what changes a lane of a view, or of a sum that lives as long as the batch."""
+        """Write what changes a lane of a view, or of a sum that lives as long as the batch.
+
+        Of a model's view it is what it is of, as several trees of views maintain the same.
+        """
+        if name in self._defined:
+            of_model = self._views[name]
+            terms = [(term.body, term.lanes[lane]) for term in of_model.terms]
+            return _Text(self).of((of_model.keys, of_model.rings[lane], terms))
         lines = [
             self._statement(relation, statement, lane)
             for relation, statement in self._statements[name]

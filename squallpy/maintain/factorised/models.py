@@ -84,7 +84,7 @@ def maintain_model(aux: AuxiliaryRelation, free_names: FreeNames) -> tuple[Auxil
     tree = model_tree(aux)
     view = _count_pairs(aux, aux.kind, tree, free_names) if aux.kind.pair else _sum_products(aux, tree, free_names)
     places = tuple(view.numbers.get(v, 0) for v in tree.graph.features)
-    return replace(aux, view=view.root, kind=replace(aux.kind, variables=places)), view
+    return replace(aux, view=view.root, kind=replace(aux.kind, variables=places, sizes=())), view
 
 
 def _sum_products(aux: AuxiliaryRelation, tree: ModelTree, free_names: FreeNames) -> FactorisedView:

@@ -37,6 +37,7 @@ class SessionRecord:
         batches: The number of batches when it was written.
         sinks: The number of the last batch before each sink was created, by name.
         partitions: Those of its generation.
+        rows: Rows that relations had when its plan was chosen.
     """
 
     generation: int = NONE
@@ -46,6 +47,7 @@ class SessionRecord:
     batches: int = 1
     sinks: Mapping[str, int] = field(default_factory=dict)
     partitions: int = 1
+    rows: Mapping[str, int] = field(default_factory=dict)
     last: int = NONE
     format: int = _FORMAT
 
