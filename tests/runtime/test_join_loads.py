@@ -73,6 +73,8 @@ def test_the_load_of_a_hypercube(tmp_path: Path) -> None:
             {name: pa.table({"k": own["k"], other: own["x"]}) for name, other in zip("rst", "abc", strict=True)}
         )
         (load,) = loads.note(BatchReport.of(engine.stats))
+    (adaptive,) = loads.note(BatchReport.of({**engine.stats, **engine.figures}))
+    assert (load.bound, adaptive.bound, adaptive.mapping) == (None, 1.25, load.mapping)
     assert (load.kind, load.mapping, load.axes) == ("hypercube", ((2, 2, 2),), ("r", "s", "t"))
     assert 3 / 2 * rows <= load.ilf <= 1.2 * 3 / 2 * rows
     assert 1.0 <= load.ratio <= 1.2

@@ -202,3 +202,19 @@ def test_oracle_with_pinned_copies(name: str, tmp_path: Path) -> None:
     engine = SplitEngine(3)
     engine._settings = Settings(compile="off", partition=(("F_N1", "everywhere"),))
     check([engine], QUERIES[name], batches(6, 6, 8), tmp_path)
+
+
+@pytest.mark.parametrize("partitions", [2, 8, 64])
+@pytest.mark.parametrize("name", QUERIES)
+def test_placements_hardly_depend_on_how_many_rows_follow_from_one(
+    name: str, partitions: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is assumed is a guess, which does not decide where rows are derived."""
+    path, found = tmp_path / "q.sql", list[tuple[object, object]]()
+    path.write_text(script(QUERIES[name]))
+    for many in (2.0, 10.0, 1000.0):
+        monkeypatch.setattr(Fixpoint, "fan_out", many)
+        session = ScriptSession(path, Settings(partitions=partitions))
+        plan = session.compile(session.script.queries, partitions, {}).plan
+        found.append((plan.places, plan.divisions))
+    assert all(each == found[0] for each in found), found

@@ -120,7 +120,7 @@ class Fixpoint(AuxiliaryKind):
 
     @property
     def fan_out(self) -> float:
-        return 10.0  # NB: a guess, from one along a chain to hundreds in a closure
+        return 10.0  # NB: a guess, from one along a chain to hundreds in a closure, by which placements hardly differ
 
     def divisions(self, keys: Columns, output: OutputSpec) -> Iterator[DividedRows]:
         count = len(self.copied_columns[0]) if self.copied_columns else 0

@@ -16,13 +16,16 @@ from squallpy.runtime.joiners.batch_plan import OnHypercube
 from squallpy.runtime.joiners.grid_migration_policy import MIN_LOAD_RATIO
 from squallpy.runtime.joiners.joiner_statistics import OTHER_KEYS, JoinerStatistics, skew, total
 
+MAX_LOAD_RATIO = 1.25  # of the load by that with the best parts: then a decision does not wait for more tuples
+
 
 @dataclass(frozen=True, slots=True)
 class HypercubePolicy:
     """Policy that moves a bit of joiners' numbers to another dimension, between two batches.
 
-    A decision is due when the tuples have changed by the fraction epsilon since the one before; then bits move with
-    each batch until no move of one makes the load smaller.
+    A decision is due when the tuples have changed by the fraction epsilon since the one before, or when the load is
+    more than MAX_LOAD_RATIO times the best; then bits move with each batch until no move of one makes the load smaller.
+    It was nearly the best after the last move, so since then joiners got or lost a constant part of what they may move.
 
     Args:
         views: The views on the hypercube, each with its dimensions; none if records cannot move.
@@ -43,12 +46,8 @@ class HypercubePolicy:
         cube, now = self.plan.cube, self._observe(stats)
         if not now.held:
             return {"mapping": list(cube.parts), "heavy_keys": len(self.plan.heavy)}
-        load, least = (
-            cube.load(now._inputs),
-            find_best_hypercube(cube.joiners, len(cube.bits), now._inputs).load(now._inputs),
-        )
         return {
-            "mapping": list(cube.parts), "epoch": self.moved, "ilf": load, "ilf_ratio": load / least if least else 1.0,
+            "mapping": list(cube.parts), "epoch": self.moved, "ilf": cube.load(now._inputs), "ilf_ratio": now._ratio,
             "busiest": skew(stats["joiners"], cube.joiners), "heavy_keys": len(self.plan.heavy),
         }  # fmt: skip
 
@@ -62,7 +61,8 @@ class HypercubePolicy:
         plan = OnHypercube(self.plan.to or self.plan.cube, self.plan.heavy, arriving=move)
         found = replace(found, plan=plan, moved=self.moved + (move is not None))
         size = sum(found.held)
-        if not size or (move is None and abs(size - found.decided) < found.epsilon * found.decided):
+        is_due = move is not None or abs(size - found.decided) >= found.epsilon * found.decided
+        if not size or not (is_due or found._ratio > MAX_LOAD_RATIO):
             return found
         fixed = {cell.dimension for cell in plan.heavy}
         return replace(found, plan=replace(plan, to=_better(plan.cube, found._inputs, fixed)), decided=size)
@@ -70,6 +70,13 @@ class HypercubePolicy:
     @property
     def _inputs(self) -> list[JoinInput]:
         return [(size, on) for size, (_, on) in zip(self.held, self.views, strict=True)]
+
+    @property
+    def _ratio(self) -> float:
+        """The load by that with the best parts."""
+        cube, inputs = self.plan.cube, self._inputs
+        least = find_best_hypercube(cube.joiners, len(cube.bits), inputs).load(inputs)
+        return cube.load(inputs) / least if least else 1.0
 
     def _observe(self, stats: Mapping[str, Any]) -> "HypercubePolicy":
         """Count the tuples of each view, each once."""

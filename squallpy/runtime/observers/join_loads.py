@@ -96,7 +96,9 @@ class JoinLoads:
         parts = tuple(part for part in join.mapping or plan.cube.parts if isinstance(part, int))
         if join.ilf is not None:
             ratio = (join.ilf_ratio or 1.0) * (join.busiest or 1.0)
-            return JoinLoad(stage, "hypercube", (parts,), join.ilf, ratio, axes=axes)
+            # NB: only where each relation has a dimension, moves of one bit lead to the best parts
+            is_bounded = all(len(on) == 1 for _, on in plan.relations) and not join.heavy_keys
+            return JoinLoad(stage, "hypercube", (parts,), join.ilf, ratio, INSERTS_BOUND if is_bounded else None, axes)
         inputs = [(float(self._read[self._stream_of(name)]), on) for name, on in plan.relations]
         best = find_best_hypercube(plan.cube.joiners, len(parts), inputs)
         load, least = (cube.load(inputs) for cube in (arrange(parts), best))
