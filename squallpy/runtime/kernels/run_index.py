@@ -11,30 +11,25 @@ is more than `ALLOWED` a row, the pool's primary index has an entry for each rec
 
 from typing import Final
 
-import numpy as np
-
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.hash_index import (
     HIGH,
     LOW,
     Shape,
     after,
-    ask,
     home,
     insert,
     is_behind,
     is_of,
-    peek,
     remove,
     same,
     seek,
     seek_number,
     table_of,
 )
-from squallpy.runtime.kernels.intrinsics import load, prefetch, store
-from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined, making
+from squallpy.runtime.kernels.intrinsics import load, store
+from squallpy.runtime.kernels.kernel_compiler import Vector, called, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
-from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.postings import ALONE, renumber, unlink
@@ -204,47 +199,3 @@ def record_in_runs(frame: Vector, group: int, i: int) -> int:
                 return record + i
             i -= end - record
         position = after(position, shape)
-
-
-@making
-def sliced_by_runs(frame: Vector, bound: Vector) -> tuple[Words, Words]:
-    """List all (row of `bound`, record) that agree on the columns of slice 0, ascending."""
-    columns, width, n = frame[at.BOUNDS], bound.shape[1], bound.shape[0]
-    (table, shape), base = table_of(frame[frame[at.PLACES]]), address(bound)
-    picks, key = address(frame) + 8 * (columns + 1), address(frame) + 8 * (frame[at.SCRATCH] + 6 * at.CHUNK)
-    hashes, found, total = np.empty(n, np.int64), np.empty(n, np.int64), 0
-    for row in range(n):
-        for i in range(width):
-            store(key, load(picks, i), load(base, row * width + i))
-        hashes[row] = hash_record(frame, key)
-    for row in range(n):
-        if row + at.CHUNK < n:
-            ask(table, shape, hashes[row + at.CHUNK])
-        ahead = row + at.CHUNK // 2
-        if ahead < n:
-            entry = load(table, peek(table, shape, home(hashes[ahead], shape), hashes[ahead]))
-            if is_of(entry, hashes[ahead]):
-                prefetch(_key(frame, (entry & LOW) - 1))
-        for i in range(width):
-            store(key, load(picks, i), load(base, row * width + i))
-        found[row] = runs_of(frame, key, hashes[row])
-        total += 0 if found[row] < 0 else (found[row] >> COUNTED) & MOST if found[row] >= RUN else 1
-    rows, records, end = np.empty(total, np.int64), np.empty(total, np.int64), 0
-    for row in range(n):
-        group, start = found[row], end
-        if group < 0:
-            continue
-        for i in range((group >> COUNTED) & MOST if group >= RUN else 1):
-            if group >= MANY:
-                record = record_in_runs(frame, group, i)
-            elif group >= RUN:
-                record = (group & LOW) + i
-            else:
-                record = group - ALONE
-            place = end
-            while place > start and records[place - 1] > record:
-                records[place] = records[place - 1]
-                place -= 1
-            rows[end], records[place] = row, record
-            end += 1
-    return rows, records

@@ -5,6 +5,7 @@ compiled without it: the code is given a table of addresses (`STEPS`). The first
 a pool grow where it has no room; then the code goes on.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -15,7 +16,7 @@ from squallpy.runtime.kernels.batch_expressions import part_of_date
 from squallpy.runtime.kernels.buddy_allocator import block_at
 from squallpy.runtime.kernels.c_functions import CFunction, c_function
 from squallpy.runtime.kernels.dictionary import COUNT, NEEDED, copy_bytes, same_bytes
-from squallpy.runtime.kernels.group_index import group_length, group_of, group_record
+from squallpy.runtime.kernels.group_index import group_length
 from squallpy.runtime.kernels.hash_index import HIGH, LOW, after, full, home, insert, is_behind, seek, table_of
 from squallpy.runtime.kernels.hashing import hash_bytes
 from squallpy.runtime.kernels.intrinsics import load, load8, load32, operation, pointer, store
@@ -27,18 +28,8 @@ from squallpy.runtime.kernels.pool_records import drop, upsert_records
 from squallpy.runtime.kernels.postings import ALONE, entry_of, has_room, link
 from squallpy.runtime.kernels.primary_index import hash_record, is_by_runs
 from squallpy.runtime.kernels.ring_arithmetic import exact_add, exact_multiply, sign
-from squallpy.runtime.kernels.run_index import (
-    ALLOWED,
-    COUNTED,
-    MANY,
-    MOST,
-    RUN,
-    enter_newest,
-    find_record,
-    record_in_runs,
-    runs_of,
-    seek_in_runs,
-)
+from squallpy.runtime.kernels.run_index import ALLOWED, MANY, RUN, enter_newest, find_record, seek_in_runs
+from squallpy.runtime.kernels.slice_lookup import entries_of, listed_record
 
 __all__ = [  # what printed code imports
     "add_fits", "add_rows", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of", "frame_at",
@@ -48,8 +39,8 @@ __all__ = [  # what printed code imports
 ]  # fmt: skip
 
 _kernel: Any = upsert_records
-_group: Any = group_record
-_group_record: Any = called(_group.py_func)
+_listed: Any = listed_record
+_listed_record: Callable[..., int] = called(_listed.py_func)
 _upsert_rows: Any = called(_kernel.py_func)  # NB: the kernel itself is compiled for the types of its signature alone
 
 # Where `ArrowArray` of Arrow's C data interface has what, in words.
@@ -300,35 +291,27 @@ def slice_of(frame: Vector, s: int, key: int, steps: int) -> int:
 def _slice_of(where: int, s: int, key: int, _c: int, _d: int, _e: int) -> int:
     """Find the entry of a slice."""
     frame = frame_at(where)
-    if s < 0:
-        return group_of(frame, key, hash_record(frame, key))
-    if s == 0 and is_by_runs(frame):
-        return runs_of(frame, key, hash_record(frame, key))
+    if s < 0 or (s == 0 and is_by_runs(frame)):
+        return entries_of(frame, key, hash_record(frame, key))
     return entry_of(frame, s, key)
 
 
 @inlined
 def length_of(frame: Vector, s: int, entry: int) -> int:
     """Return how many records an entry of a slice has."""
-    if s < 0:
+    if s < 0 or entry < 0 or entry >= ALONE:
         return group_length(entry)
-    if entry < 0:
-        return 0
-    if entry >= ALONE:
-        return (entry >> COUNTED) & MOST if entry >= RUN else 1
     return load32(block_at(frame[frame[at.PLACES] + at.SLICE + s * at.SLICE_STRIDE + at.ARENA], entry), at.LENGTH)
 
 
 @inlined
 def record_of(frame: Vector, s: int, entry: int, i: int) -> int:
     """Return record number `i` of an entry of a slice."""
-    if s < 0:
-        return _group_record(frame, entry, i) if entry >= MANY else entry - ALONE
     if entry >= MANY:
-        return record_in_runs(frame, entry, i)
+        return _listed_record(frame, entry, i)
     if entry >= RUN:
         return (entry & LOW) + i
-    if entry >= ALONE:
+    if s < 0 or entry >= ALONE:
         return entry - ALONE
     arena = frame[frame[at.PLACES] + at.SLICE + s * at.SLICE_STRIDE + at.ARENA]
     return load32(block_at(arena, entry), at.RECORDS + i)
