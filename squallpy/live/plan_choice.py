@@ -33,14 +33,14 @@ class PlanChoice:
 
     def restore(self, rows: Mapping[str, int]) -> None:
         """Begin with the rows by which the plan in force was chosen."""
-        self.compiler.rows.update(rows)
+        self.compiler.rows = dict(rows)
         self._read.update(rows)
         self._due = 2 * self._read.total()
 
     def drop(self, name: str) -> None:
         """Forget the rows of a relation."""
         self._read.pop(name, None)
-        self.compiler.rows.pop(name, None)
+        self.compiler.rows = {other: rows for other, rows in self.compiler.rows.items() if other != name}
 
     def reconsider(self) -> None:
         """Choose a plan after the next batch, if there are enough rows, as the queries are others."""
@@ -60,8 +60,8 @@ class PlanChoice:
             rows: Those of static tables, and of streams also before a restart, as far as sources number them.
         """
         self._read |= {name: count for name, count in rows.items() if count}
-        self._due, before = 2 * self._read.total(), dict(self.compiler.rows)
-        self._use(self._read)
+        self._due, before = 2 * self._read.total(), self.compiler.rows
+        self.compiler.rows = dict(self._read)  # NB: others compile by those before meanwhile
         try:
             if is_other():
                 change()
@@ -70,10 +70,6 @@ class PlanChoice:
         except SquallError as error:
             log_event(QUERY, INFO, "plan stays", reason=first_line(error))
         except BaseException:
-            self._use(before)
+            self.compiler.rows = before
             raise
-        self._use(before)
-
-    def _use(self, rows: Mapping[str, int]) -> None:
-        self.compiler.rows.clear()
-        self.compiler.rows.update(rows)
+        self.compiler.rows = before

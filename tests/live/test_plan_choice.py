@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from squallpy.base.settings import Settings
@@ -86,9 +87,9 @@ class World:
         self.session.run_until_caught_up()
         duck, names = duckdb.connect(), "xyzuv"
         for name, columns in COLUMNS.items():
-            duck.execute(f"CREATE TABLE {name} ({', '.join(f'{c} BIGINT' for c in columns)})")
-            if self.rows[name]:
-                duck.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", self.rows[name])
+            values = zip(*self.rows[name], strict=True) if self.rows[name] else [()] * len(columns)
+            arrays = [pa.array(each, pa.int64()) for each in values]
+            duck.register(name, pa.table(dict(zip(columns, arrays, strict=True))))
         pairs = [("", "")] + [(a, b) for i, a in enumerate(names) for b in ("", *names[: i + 1])]
         sums = ", ".join(f"COALESCE(SUM({a or 1} * {b or 1}), 0)" for a, b in pairs)
         found = duck.execute(f"SELECT {sums} FROM fact NATURAL JOIN dim NATURAL JOIN other").fetchall()[0]
