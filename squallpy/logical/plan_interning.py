@@ -39,14 +39,21 @@ class PlanInterner:
 
     def _key_of_part(self, part: object, positions: Mapping[int, Hashable]) -> Hashable:
         match part:
-            case Node():
-                return self.number(part)
+            case tuple():  # NB: mostly of columns, of which an operator may have hundreds
+                return tuple(
+                    [
+                        ("column", positions[each.id], each.type, each.nullable)
+                        if isinstance(each, Column)
+                        else self._key_of_part(each, positions)
+                        for each in part
+                    ]
+                )
             case Column(id, _, held, nullable):
                 return "column", positions[id], held, nullable
+            case Node():
+                return self.number(part)
             case Type():
                 return part
-            case tuple():
-                return tuple(self._key_of_part(each, positions) for each in part)
             case Agg() | Call() | Cast() | Case():
                 return type(part).__name__, *(
                     self._key_of_part(getattr(part, f.name), positions) for f in fields(part) if f.init

@@ -5,6 +5,7 @@ From there, and from all views by one field, one view at a time is moved to the 
 round, then count the rows that the busiest node receives and processes; copies cost memory.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from math import inf
@@ -29,6 +30,7 @@ from squallpy.physical.distribute.statement_blocks import StatementBlock
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.hypercube import Hypercube
 from squallpy.program.auxiliary.divided_rows import DividedRows
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.trigger_program import Statement, TriggerProgram
 from squallpy.program.views import View
 
@@ -176,17 +178,19 @@ def _list_choices(
     """List the classes of equated fields that the search starts from, and the placements of each view but results."""
     equated = _equated_fields(program, sizes)
     joined = {field for fields in equated if len(fields) > 1 for field in fields}
-    return equated[:SEEDS], {view.name: tuple(_options(view, program, joined, grids)) for view in program.stored}
+    derived = defaultdict[str, list[AuxiliaryRelation]](list)
+    for aux in program.auxiliary:
+        derived[aux.materialised.name].append(aux)
+    return equated[:SEEDS], {v.name: tuple(_options(v, derived[v.name], joined, grids)) for v in program.stored}
 
 
 def _options(
-    view: View, program: TriggerProgram, joined: Collection[tuple[str, str]], grids: bool
+    view: View, auxiliary: Sequence[AuxiliaryRelation], joined: Collection[tuple[str, str]], grids: bool
 ) -> Iterator[Placement]:
     """List the placements of a view: by one of its join keys, or if there is none by all or any of its keys.
 
-    The hash of all keys spreads the tuples of a frequent value. A view of an auxiliary relation keeps its groups whole.
+    The hash of all keys spreads the tuples of a frequent value. A view of `auxiliary` relations keeps its groups whole.
     """
-    auxiliary = [aux for aux in program.auxiliary if aux.materialised.name == view.name]
     if not any(aux.is_indivisible for aux in auxiliary):
         whole = sorted({*range(len(view.keys))}.intersection(*(aux.keys_of_whole_groups for aux in auxiliary)))
         known = {v for atom in view.atoms for f, v in atom.fields if (atom.relation.name, f) in joined}
