@@ -11,9 +11,11 @@ from squallpy.catalog.relation import MULT
 from squallpy.physical.joins.band_histograms import Band, Histogram, Positions, histogram_of, summarise
 from squallpy.physical.joins.mapping import Numbers, find_best_mapping
 from squallpy.physical.joins.range_partitioning import find_best_ranges
+from squallpy.runtime.joiners import range_policy
 from squallpy.runtime.joiners.band_policy import BandPolicy
 from squallpy.runtime.joiners.band_positions import PAIR_WORK
 from squallpy.runtime.joiners.batch_plan import OnRanges
+from squallpy.runtime.joiners.range_policy import RangePolicy
 from squallpy.runtime.observers.join_loads import JoinLoads
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.testing.engines import KilledEngine, PartitionedEngine
@@ -162,3 +164,25 @@ def oracle_blocks_of_values_that_grow(tmp_path: Path) -> None:
         (row,) = engine.result().to_pylist()
         assert (row["n"], row["total"] or 0) == joined(r, s)
     assert any(block > 0 for block in was) and was[-1] != was[10], was
+
+
+def oracle_ranges_that_move_in_several_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values come to be elsewhere, and rows are joined by the old ranges and the new ones meanwhile, over kills."""
+    monkeypatch.setattr(range_policy, "MOST_MOVED", 100)
+    draw, engine = np.random.default_rng(4), KilledEngine(JOINERS, kills=0.01)
+    engine.start(SCRIPT.replace("WIDTH", str(WIDTH)), tmp_path, {})
+    r, s, steps, shared = Rows(("x", "a")), Rows(("y", "b")), list[int](), 0
+    for batch in range(24):
+        low, high = (0, 20_000) if batch < 6 else (15_000, 60_000)
+        engine.push({
+            "r": r.change(draw.integers(low, high, 900), 300 if batch > 4 else 0, draw),
+            "s": s.change(draw.integers(low, high, 700), 400 if batch > 6 else 50, draw),
+        })  # fmt: skip
+        assert engine._coordinator
+        policy = engine._coordinator.policy
+        assert isinstance(policy, RangePolicy)
+        steps.append(len(policy.steps))
+        shared += policy.plan.ranges.shares_joiners
+        (row,) = engine.result().to_pylist()
+        assert (row["n"], row["total"] or 0) == joined(r, s)
+    assert max(steps) > 2 and shared and steps[-1] < max(steps), steps

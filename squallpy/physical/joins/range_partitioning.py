@@ -19,6 +19,7 @@ in a block-cyclic distribution of matrices (`cyclic_blocks.py`):
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import inf, prod
 
 import numpy as np
@@ -87,7 +88,12 @@ class RangePartitioning:
     @property
     def numbers(self) -> Numbers:
         """The numbers of its joiners."""
-        return np.concatenate([grid.numbers for grid in self.grids])
+        return np.unique(np.concatenate([grid.numbers for grid in self.grids]))
+
+    @property
+    def shares_joiners(self) -> bool:
+        """True if a joiner is in several regions, as while records move."""
+        return len(self.numbers) < sum(grid.joiners for grid in self.grids)
 
     def route(self, side: Side, positions: Positions, tickets: Tickets) -> tuple[Numbers, Numbers, Mask]:
         """Find the joiners of tuples: positions of tuples with their joiners, and marks of one joiner for each tuple.
@@ -108,7 +114,42 @@ class RangePartitioning:
             owned.append(((own[:, None] == np.arange(copies)) & (first[here] == region)[:, None]).ravel())
         if not rows:
             return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_)
-        return np.concatenate(rows), np.concatenate(joiners), np.concatenate(owned)
+        found, at, mine = np.concatenate(rows), np.concatenate(joiners), np.concatenate(owned)
+        if self.shares_joiners:  # NB: a copied tuple may be in several regions of one joiner
+            order = np.lexsort((~mine, at, found))
+            is_new = np.ones(len(order), np.bool_)
+            is_new[1:] = (np.diff(found[order]) != 0) | (np.diff(at[order]) != 0)
+            chosen = order[is_new]
+            return found[chosen], at[chosen], mine[chosen]
+        return found, at, mine
+
+    def can_be_followed(self, other: "RangePartitioning", start: Position) -> bool:
+        """True if pairs meet once where other regions follow these at a position.
+
+        A tuple that is copied may then be in regions of both. If these share a joiner, and one has several, it might
+        meet a tuple at two of them.
+        """
+        hash, ranks = start[0], np.array([start[1]])
+        home = Side(self.home)
+        first, last = self.band.reach(home.other, np.concatenate(self.band.reach(home, ranks)))
+        hashes = np.array([hash, hash], np.uint64)
+        low, below = self._region(hashes, np.concatenate([first[:1], ranks])).tolist()
+        above, high = other._region(hashes, np.concatenate([ranks, last[1:]])).tolist()
+        return not any(
+            one.joiners * two.joiners > 1 and np.intersect1d(one.numbers, two.numbers).size
+            for one in self.grids[low : below + 1]
+            for two in other.grids[above : high + 1]
+        )
+
+    def followed_by(self, other: "RangePartitioning", start: Position) -> "RangePartitioning":
+        """Make regions that are these up to a position, and others from there on, of joiners that may be in both.
+
+        Both have the same side at home, and bounds.
+        """
+        mine = sum(bound < start for bound in self.bounds)
+        theirs = sum(bound <= start for bound in other.bounds)
+        bounds = (*self.bounds[:mine], start, *other.bounds[theirs:])
+        return replace(self, bounds=bounds, grids=(*self.grids[: mine + 1], *other.grids[theirs:]))
 
     def load(self, r: Histogram, s: Histogram) -> Load:
         """Compute the most tuples of a joiner, and the most work: its tuples, and its pairs by what one costs."""
@@ -153,7 +194,7 @@ class RangePartitioning:
         if not self.bounds:
             return np.zeros(len(ranks), np.int64)
         cuts = _Cuts.of(self.bounds)
-        if cuts.hashes[0] == cuts.hashes[-1] and not hashes.any():
+        if not cuts.hashes[-1] and not hashes.any():  # NB: bounds are in order
             return np.searchsorted(cuts.ranks, ranks, "right")
         found = np.searchsorted(cuts.hashes, hashes, "left")
         for hash in np.unique(cuts.hashes):
@@ -228,6 +269,24 @@ def find_best_ranges(
         most = MOST_WORK * min(side.least_work() for side in sides)
     found = [partitioning for side in sides if (partitioning := side.least_tuples(most))]
     return min(((each, each.load(r, s)) for each in found), key=lambda pair: pair[1].tuples)
+
+
+def find_steps(
+    before: RangePartitioning, after: RangePartitioning, held: Histogram, count: int
+) -> tuple[RangePartitioning, ...]:
+    """Find partitionings that lead from one to another, of which each moves an even part of all positions at most.
+
+    One step, the whole, if they have other sides at home or one has blocks.
+    """
+    # NB: where there is one region, no side is at home
+    before = replace(before, home=after.home) if len(before.grids) == 1 else before
+    after = replace(after, home=before.home) if len(after.grids) == 1 else after
+    if before.home != after.home or before.block or after.block or not len(held.weights):
+        return (after,)
+    below = np.cumsum(held.weights)
+    ends = np.unique(np.searchsorted(below, below[-1] * np.arange(1, count) / count))
+    cuts = [(int(held.positions.hashes[end]), int(held.positions.ranks[end])) for end in ends.tolist()]
+    return (*(after.followed_by(before, cut) for cut in cuts if after.can_be_followed(before, cut)), after)
 
 
 def matrix(joiners: int, band: Band, r: float, s: float) -> RangePartitioning:

@@ -11,13 +11,22 @@ from squallpy.physical.joins.cyclic_blocks import find_best_blocks
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_controller import Sizes
-from squallpy.physical.joins.range_partitioning import Load, RangePartitioning, find_best_ranges, matrix, matrix_load
+from squallpy.physical.joins.range_partitioning import (
+    Load,
+    RangePartitioning,
+    find_best_ranges,
+    find_steps,
+    matrix,
+    matrix_load,
+)
 from squallpy.physical.plan import Plan
 from squallpy.runtime.joiners.band_positions import CAME, HELD, SAMPLED, SAMPLED_LATER, Counts, histogram_of_counts
 from squallpy.runtime.joiners.batch_plan import OnRanges, RangeMove
 from squallpy.runtime.joiners.joiner_statistics import JoinerStatistics, skew
 
 MAX_MATRIX_LOAD = 0.8  # of the join matrix's: a band join is partitioned by ranges if its joiners have less
+MOST_MOVED = 1 << 15  # tuples of a joiner: regions that are drawn anew are those of the next batch up to so many each
+MOST_STEPS = 16  # batches until all regions are
 MIN_LOAD_RATIO = 1.1  # of the present load by the least: regions stay if they would hardly be better
 
 
@@ -42,6 +51,7 @@ class RangePolicy:
         expected: The best regions for what joiners reported last.
         drifted: Regions did not suit what came then, for the first time.
         is_trial: The matrix stays, unless ranges are much better.
+        steps: The partitionings that follow the next one, while regions that were drawn anew come into force.
     """
 
     plan: OnRanges
@@ -56,6 +66,7 @@ class RangePolicy:
     expected: RangePartitioning | None = None
     drifted: bool = False
     is_trial: bool = False
+    steps: tuple[RangePartitioning, ...] = ()
 
     def figures(self, stats: Mapping[str, Any]) -> dict[str, Any]:
         """Report the grids of the regions and the load of the batch that it was for."""
@@ -74,8 +85,12 @@ class RangePolicy:
         plan, (held, busiest) = self.plan, _observe(stats["joiners"])
         found = replace(self, held=held, busiest=busiest)
         if plan.to is not None:
-            from_joiners = tuple(plan.ranges.numbers.tolist())
-            moved = replace(plan, ranges=plan.to, to=None, reports=self.drifted, arriving=RangeMove(from_joiners))
+            arriving = RangeMove(tuple(plan.ranges.numbers.tolist()))
+            if self.steps:
+                following, *steps = self.steps
+                moving = replace(plan, ranges=plan.to, to=following, reports=False, arriving=arriving)
+                return replace(found, plan=moving, steps=tuple(steps))
+            moved = replace(plan, ranges=plan.to, to=None, reports=self.drifted, arriving=arriving)
             return replace(found, plan=moved, drawn=self.drawn + 1, decided_busiest=0, is_trial=False)
         if plan.reports:
             return found._decide(stats.get("ranges", {}))
@@ -100,15 +115,21 @@ class RangePolicy:
         if self.is_trial:
             is_better = len(best.grids) > 1 and least.tuples < MAX_MATRIX_LOAD * now.tuples
         has_to_wait = drifts and not lasts and not self.drifted
+        next, *steps = self._steps_to(best, held[Side.R] + held[Side.S]) if is_better else (None,)
         plan = replace(
-            self.plan, to=best if is_better else None, reports=not is_better and (has_to_wait or not self.expected),
+            self.plan, to=next, reports=not is_better and (has_to_wait or not self.expected),
             arriving=None,
         )  # fmt: skip
         ratio = now.tuples / least.tuples if least.tuples and not is_better else 1.0
         return replace(
             self, plan=plan, ratio=max(1.0, ratio), decided=self.held, decided_busiest=self.busiest, expected=drawn,
-            drifted=has_to_wait,
+            drifted=has_to_wait, steps=tuple(steps),
         )  # fmt: skip
+
+    def _steps_to(self, best: RangePartitioning, held: Histogram) -> tuple[RangePartitioning, ...]:
+        """Find the partitionings of the next batches, which move some tuples each."""
+        count = min(MOST_STEPS, -(-self.held // (MOST_MOVED * self.joiners)))
+        return find_steps(self.plan.ranges, best, held, count) if count > 1 else (best,)
 
     def _find_lasting(
         self, all: tuple[Histogram, Histogram], came: Sequence[Histogram] | None

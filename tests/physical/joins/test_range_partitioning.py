@@ -1,8 +1,11 @@
 """Ranges of a band join: each pair meets once, and loads are near the least possible under any skew."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from squallpy.base.keys import HOLE, NULL
@@ -10,7 +13,7 @@ from squallpy.physical.joins.band_histograms import Band, Histogram, Positions, 
 from squallpy.physical.joins.cyclic_blocks import find_best_blocks
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Mapping, Numbers, Side
-from squallpy.physical.joins.range_partitioning import RangePartitioning, find_best_ranges, matrix_load
+from squallpy.physical.joins.range_partitioning import RangePartitioning, find_best_ranges, find_steps, matrix_load
 
 MOST = 1.7  # of a joiner's load by what any partitioning needs, at least
 DOMAIN, TUPLES = 100_000, 40_000
@@ -39,13 +42,15 @@ def meetings(ranges: RangePartitioning, r: Positions, s: Positions) -> Numbers:
 
 
 @st.composite
-def partitionings(draw: st.DrawFn, band: Band, values: st.SearchStrategy[int]) -> RangePartitioning:
+def partitionings(
+    draw: st.DrawFn, band: Band, values: st.SearchStrategy[int], is_cyclic: bool = True
+) -> RangePartitioning:
     bounds = sorted(draw(st.lists(st.tuples(st.sampled_from([0, 7]), values), max_size=5)))
     shapes, first, grids = draw(st.lists(st.sampled_from([(1, 1), (2, 1), (1, 4)]), min_size=6, max_size=6)), 0, []
     for shape in shapes[: len(bounds) + 1]:
         grids.append(Grid(Mapping(*shape), first))
         first += shape[0] * shape[1]
-    home, block = draw(st.integers(0, 1)), draw(st.sampled_from([0, 1, 3, 8]))
+    home, block = draw(st.integers(0, 1)), draw(st.sampled_from([0, 1, 3, 8])) if is_cyclic else 0
     return RangePartitioning(band, home, () if block else tuple(bounds), tuple(grids), block)
 
 
@@ -61,6 +66,40 @@ def property_pairs_of_a_band_meet_once(data: st.DataObject, low: int, width: int
     pairs = (x[:, None] - y[None, :] >= low) & (x[:, None] - y[None, :] <= low + width)
     pairs &= (r.hashes[:, None] == s.hashes) & (r.ranks[:, None] != NULL) & (s.ranks[None, :] != NULL)
     assert (met <= 1).all() and (met[pairs.astype(bool)] == 1).all()
+
+
+@given(data=st.data(), low=st.integers(-3, 3), width=st.integers(0, 6))
+def property_pairs_meet_once_while_regions_move(data: st.DataObject, low: int, width: int) -> None:
+    """Up to a position by some regions, from there on by others, of the same joiners."""
+    band, values = Band(low, low + width), st.integers(-9, 9)
+    one, other = (data.draw(partitionings(band, values, is_cyclic=False)) for _ in range(2))
+    start = data.draw(st.tuples(st.sampled_from([0, 7]), values))
+    other = replace(other, home=one.home)
+    assume(one.can_be_followed(other, start))
+    ranges = one.followed_by(other, start)
+    assert list(ranges.bounds) == sorted(ranges.bounds) and len(ranges.grids) == len(ranges.bounds) + 1
+    ranks, hashes = st.lists(values, min_size=8, max_size=8), st.lists(st.sampled_from([0, 7]), min_size=8, max_size=8)
+    r, s = (positions(data.draw(ranks), data.draw(hashes)) for _ in Side)
+    pairs = (r.ranks[:, None] - s.ranks[None, :] >= low) & (r.ranks[:, None] - s.ranks[None, :] <= low + width)
+    pairs &= r.hashes[:, None] == s.hashes
+    assert (meetings(ranges, r, s)[pairs] == 1).all()
+
+
+def test_steps_from_some_regions_to_others() -> None:
+    """Each moves an even part; one alone where joiners of a grid are in others' regions, or positions have no order."""
+    draw, band = np.random.default_rng(3), Band(-5, 5)
+    old, new = (histogram(draw.integers(low, low + 50_000, 9_000)) for low in (0, 30_000))
+    before, after = (find_best_ranges(7, band, each, each, home=Side.R)[0] for each in (old, new))
+    steps = find_steps(before, after, old, 5)
+    assert len(steps) == 5 and steps[-1] == after
+    places = positions(draw.integers(0, 50_000, 20_000))
+    at = [each.route(Side.R, places, tickets(20_000))[1] for each in (before, *steps)]
+    moved = [int((one != two).sum()) for one, two in pairwise(at)]
+    assert 0 < max(moved) < 6_000 < sum(moved)
+    whole = RangePartitioning(band, 0, (), (Grid(Mapping(2, 2)),))
+    assert len(find_steps(whole, after, old, 5)) == 1
+    assert find_steps(before, replace(after, home=1), old, 5) == (replace(after, home=1),)
+    assert len(find_steps(before, replace(after, bounds=(), block=9), old, 5)) == 1
 
 
 @given(data=st.data(), low=st.sampled_from([-1.5, -0.1, 0.0]), high=st.sampled_from([0.0, 0.1, 0.3, 1e300]))
