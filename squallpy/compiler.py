@@ -69,7 +69,7 @@ class CompiledQuery(CompiledProgram):
 
 def to_program(
     *queries: Query, settings: Settings | None = None, report_late: bool = False, observer: PassObserver | None = None,
-    totals: Mapping[str, int] = MappingProxyType({}),
+    totals: Mapping[str, int] = MappingProxyType({}), present: Collection[str] = (),
 ) -> CompiledProgram:  # fmt: skip
     """Compile bound queries to one trigger program.
 
@@ -77,6 +77,7 @@ def to_program(
         report_late: Rows that come after their window has passed are reported.
         observer: Called after each pass.
         totals: Rows that relations will ever have, as far as they are known.
+        present: Relations of which they are what there is at a time.
     """
     settings = settings or Settings()
     disabled = disabled_passes(settings.passes, settings.optimizer)
@@ -87,18 +88,19 @@ def to_program(
     results = _number(optimised)
     distinct = [optimised[results.index(number)] for number in range(1 + max(results))]
     lowered = lower(distinct, context.ids, fold, context.empty_groups, settings.iterations)
-    lowered = replace(lowered, auxiliary=tuple(_with_sizes(aux, totals) for aux in lowered.auxiliary))
+    lowered = replace(lowered, auxiliary=tuple(_with_sizes(aux, totals, present) for aux in lowered.auxiliary))
     lowered = run_passes(lowered, CALCULUS_PASSES, context, observer)
     program = run_passes(materialise(lowered, settings.statements), PROGRAM_PASSES, context, observer)
     return CompiledProgram(queries, optimised, results, lowered, program)
 
 
-def _with_sizes(aux: AuxiliaryRelation, totals: Mapping[str, int]) -> AuxiliaryRelation:
+def _with_sizes(aux: AuxiliaryRelation, totals: Mapping[str, int], present: Collection[str]) -> AuxiliaryRelation:
     """Tell a model of the rows that its relations will ever have."""
     if not isinstance(aux.kind, ModelRows):
         return aux
     read = sorted({atom.relation.name for term in aux.view.terms for atom in term.atoms}.intersection(totals))
-    return replace(aux, kind=replace(aux.kind, sizes=tuple((name, totals[name]) for name in read)))
+    sizes, counted = tuple((name, totals[name]) for name in read), tuple(name for name in read if name in present)
+    return replace(aux, kind=replace(aux.kind, sizes=sizes, present=counted))
 
 
 def results_apart(compiled: CompiledProgram, apart: Collection[int]) -> Mapping[str, tuple[int, ...]]:
@@ -137,6 +139,7 @@ class Compiler:
 
     Args:
         rows: Rows of relations to choose by where nobody knows how many there will be.
+        present: Relations of which these are what there is at a time, not all changes.
         moves: State goes to the plans of other queries.
     """
 
@@ -144,6 +147,7 @@ class Compiler:
     settings: Settings
     matrix_programs: "Mapping[str, MatrixProgram]"
     rows: Mapping[str, int] = field(default_factory=dict)
+    present: Collection[str] = ()
     moves: bool = False
 
     def to_program(
@@ -158,6 +162,7 @@ class Compiler:
                 report_late=report_late,
                 observer=observer,
                 totals={**self.rows, **totals},
+                present=self.present,
             )
         )
 

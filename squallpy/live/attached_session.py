@@ -314,7 +314,8 @@ class AttachedSession:
 
 def _mirrored(told: Mapping[str, Any], settings: Settings) -> Definitions:
     """Define what a host has told of its session, without opening anything."""
-    compiler = SessionCompiler(settings, Path(told["base"]), dict(told["columns"]), rows=dict(told["rows"]))
+    compiler = SessionCompiler(settings, Path(told["base"]), dict(told["columns"]))
+    compiler.rows, compiler.present = dict(told["rows"]), tuple(told["present"])
     definitions = unopened_definitions(compiler)
     for text in told["statements"]:
         for statement in parse_script(text, "session"):

@@ -43,6 +43,7 @@ from squallpy.runtime.session_input import Log, SessionInput
 from squallpy.runtime.sinks.protocol import Sink
 from squallpy.runtime.sources.arrivals import Decision
 from squallpy.runtime.sources.input import Input, whole
+from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import Store
 
 Compile = Callable[[Sequence[Query], int], CompiledQuery]
@@ -148,6 +149,13 @@ class LiveProgram:
         relations = self.running.compiled.relations if self.running else ()
         ends = {r.name: self.input.position(r.name) if r.stream else whole(self.input.open(r))[1] for r in relations}
         return {name: end.get("row", 0) for name, end in ends.items()}
+
+    @property
+    def rows_present(self) -> dict[str, int]:
+        """Rows that there are of relations with deletes, where they are counted or kept by key in one place."""
+        relations, used = self.running.compiled.relations if self.running else (), self.usage
+        pools = {r.name: PoolName(r.name, Role.LEDGER if r.has_ledger else Role.LATEST) for r in relations}
+        return {name: used[pool]["records"] for name, pool in pools.items() if pool in used}
 
     @property
     def is_outdated(self) -> bool:

@@ -107,7 +107,7 @@ class LiveSession:
         self._thread: threading.Thread | None = None
         self._stopping, self._work = threading.Event(), threading.Event()
         self._error: Exception | None = None
-        self._choice = PlanChoice(self.compiler)
+        self._choice = PlanChoice(self.compiler, self._statements)
         self.is_paused = self._closed = self._restores = False
         if self._checkpoint:
             try:
@@ -211,14 +211,6 @@ class LiveSession:
         """Let others see the definitions as they are."""
         self._visible, self._changes = self._definitions.snapshot(), self._changes + 1
 
-    def _choose_plan(self) -> None:
-        """Go on by another plan if the rows that were read say so, unless a statement is in work."""
-        if self._statements.acquire(blocking=False):
-            try:
-                self._choice.choose(self.program.rows_read, lambda: self.program.is_outdated, self._change)
-            finally:
-                self._statements.release()
-
     def _change(self) -> None:
         """Keep the queries of the definitions fresh; what is new is filled while batches go on."""
         kept = [*self._definitions.entries.maintained.values()]
@@ -250,7 +242,7 @@ class LiveSession:
             columns = dict(self.compiler.columns)
             record = SessionRecord(
                 generation, self._definitions.statements(), columns, self._given, batches, sinks, partitions,
-                dict(self.compiler.rows),
+                dict(self.compiler.rows), self.compiler.present,
             )  # fmt: skip
             self._checkpoint.save(record)
 
@@ -260,7 +252,7 @@ class LiveSession:
         record = self._checkpoint.record
         self._use(record.settings)
         self.compiler.columns.update(record.columns)
-        self._choice.restore(record.rows)
+        self._choice.restore(record.rows, record.present)
         self._restores = True
         for text in record.statements:
             for statement in parse_script(text, "session"):
@@ -269,6 +261,7 @@ class LiveSession:
         self._definitions.put_in_order(self.compiler.bind)
         kept = [*self._definitions.entries.maintained.values()]
         self.program.resume([each.query for each in kept], sinks_of(kept), self._save)
+        self._choice.know(self.program)
         self._publish()
 
     # rows
@@ -297,7 +290,7 @@ class LiveSession:
                 report = self.program.step()
         if report and self._choice.note(report.read_rows):
             with self._failing():
-                self._choose_plan()
+                self._choice.choose(self.program, self._change)
         return report
 
     def run_until_caught_up(self) -> int:

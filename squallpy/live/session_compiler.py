@@ -35,6 +35,7 @@ class SessionCompiler:
         base: The folder from which relative paths start.
         columns: Columns that were found in files, as a declaration lists them, by relation.
         rows: Rows that relations had when the plan in force was chosen.
+        present: Relations of which these are what there was, not all changes.
         shared: What sources have in common, such as the connection that several are read from.
     """
 
@@ -43,14 +44,15 @@ class SessionCompiler:
     columns: dict[str, str] = field(default_factory=dict)
     programs: "dict[str, MatrixProgram]" = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
+    present: tuple[str, ...] = ()
     shared: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """Facts by which a compiler elsewhere binds the same statements."""
         settings = list_assignments(self.settings)
-        columns, rows = dict(self.columns), dict(self.rows)
-        return {"columns": columns, "settings": settings, "base": str(self.base), "rows": rows}
+        counts = {"rows": dict(self.rows), "present": self.present}
+        return {"columns": dict(self.columns), "settings": settings, "base": str(self.base), **counts}
 
     def binder(self) -> ScriptBinder:
         """Make a binder without definitions."""
@@ -67,7 +69,7 @@ class SessionCompiler:
     def compiler(self, catalog: Catalog, queries: Sequence[Query]) -> Compiler:
         """Make the compiler of queries over the entries of a catalogue."""
         script = Script(catalog.relations, tuple(queries), catalog.matrices, catalog.programs)
-        return Compiler(script, self.settings, self.programs, self.rows, moves=True)
+        return Compiler(script, self.settings, self.programs, self.rows, self.present, moves=True)
 
     def compile(self, catalog: Catalog, queries: Sequence[Query], partitions: int) -> CompiledQuery:
         """Compile queries that are kept fresh together."""

@@ -24,7 +24,7 @@ COLUMNS = {"fact": "kjxyz", "dim": "ku", "other": "jv"}
 MODEL = "FROM {}(TABLE(SELECT x, y, z, u, v FROM fact NATURAL JOIN dim NATURAL JOIN other){})"
 STATEMENTS = f"""
 CREATE STREAM fact (k INT, j INT, x DOUBLE, y BIGINT, z INT) USING json OPTIONS (path 'fact/', watch 'true', op 'op');
-CREATE STREAM dim (k INT, u DOUBLE) USING json OPTIONS (path 'dim/', watch 'true');
+CREATE STREAM dim (k INT, u DOUBLE) USING json OPTIONS (path 'dim/', watch 'true'{{op}});
 CREATE {{kind}} other (j INT, v INT) USING json OPTIONS (path 'other/'{{watch}});
 CREATE MATERIALIZED VIEW m AS SELECT * {MODEL.format("cofactor", "")};
 CREATE MATERIALIZED VIEW b AS SELECT * {MODEL.format("ols", ", 'y', ridge => 0.5")};
@@ -36,7 +36,13 @@ class World:
     """A session over folders, a reader of the changes of its view, and DuckDB over the same rows."""
 
     def __init__(
-        self, folder: Path, keys: int, backend: Backend | None = None, kept: bool = False, static: bool = False
+        self,
+        folder: Path,
+        keys: int,
+        backend: Backend | None = None,
+        kept: bool = False,
+        static: bool = False,
+        changing: bool = False,
     ):
         self.random, self.folder, self.keys, self.kept, self.backend = Random(keys), folder, keys, kept, backend
         self.rows: dict[str, list[tuple[int, ...]]] = {name: [] for name in COLUMNS}
@@ -45,7 +51,8 @@ class World:
             self.write(name, [(key, self.random.randrange(9)) for key in range(keys)], [])
         self.session = self.open()
         kind, watch = ("TABLE", "") if static else ("STREAM", ", watch 'true'")
-        [*self.session.execute(STATEMENTS.format(kind=kind, watch=watch))]
+        op = ", op 'op'" if changing else ""
+        [*self.session.execute(STATEMENTS.format(kind=kind, watch=watch, op=op))]
         self.read: Counter[tuple[Any, ...]] = Counter(rows_of(self.session.table("m")))
         self.session.on_change("m", self.take)
 
@@ -81,6 +88,11 @@ class World:
         draw = self.random.randrange
         new = [(draw(self.keys), draw(self.keys), draw(9), draw(9), draw(9)) for _ in range(count)]
         self.write("fact", new, self.random.sample(self.rows["fact"], min(len(self.rows["fact"]), count // 5)))
+
+    def change_dimension(self) -> None:
+        """Give some keys other values."""
+        old = self.random.sample(self.rows["dim"], len(self.rows["dim"]) // 2)
+        self.write("dim", [(key, self.random.randrange(9)) for key, _ in old], old)
 
     def check(self) -> None:
         """Apply what has come, and compare the matrix with DuckDB's, and the changes with the matrix."""
@@ -124,6 +136,22 @@ def follow(world: World, facts: int, steps: int) -> list[str]:
 def test_facts_keep_rows_until_a_key_has_many(kept: bool, static: bool, tmp_path: Path) -> None:
     world = World(tmp_path, 15, kept=kept, static=static)
     assert follow(world, 60, 20) == ["payloads", "rows", "payloads"]
+    world.session.close()
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_changes_of_a_dimension_are_told_from_its_rows(kept: bool, tmp_path: Path) -> None:
+    world, plans = World(tmp_path, 15, kept=kept, changing=True), ["payloads"]
+    for _ in range(20):
+        world.facts(60)
+        world.change_dimension()
+        world.check()
+        plans += [world.plan] if world.plan != plans[-1] else []
+        if kept and len(plans) > 1:
+            world.session.close()
+            world.reopen()
+            assert world.plan == plans[-1]
+    assert plans == ["payloads", "rows", "payloads"]
     world.session.close()
 
 

@@ -70,7 +70,8 @@ def _cardinalities(kind: ModelRows, sources: Sequence[LeafSource], graph: JoinGr
     """Estimate the views of a model's join, if the rows of its relations are declared, or all that come are known."""
     relations, sizes = {source.leaf.name: source.atom.relation for source in sources}, dict(kind.sizes)
     rows = {name: each.expected_rows or sizes.get(each.name, 0) for name, each in relations.items()}
-    changing = {name for name, each in relations.items() if each.has_deletes and not each.expected_rows}
+    is_counted = {name: bool(each.expected_rows) or each.name in kind.present for name, each in relations.items()}
+    changing = {name for name, each in relations.items() if each.has_deletes and not is_counted[name]}
     return Cardinalities(graph, rows, changing) if all(rows.values()) else None
 
 
@@ -84,7 +85,7 @@ def maintain_model(aux: AuxiliaryRelation, free_names: FreeNames) -> tuple[Auxil
     tree = model_tree(aux)
     view = _count_pairs(aux, aux.kind, tree, free_names) if aux.kind.pair else _sum_products(aux, tree, free_names)
     places = tuple(view.numbers.get(v, 0) for v in tree.graph.features)
-    return replace(aux, view=view.root, kind=replace(aux.kind, variables=places, sizes=())), view
+    return replace(aux, view=view.root, kind=replace(aux.kind, variables=places, sizes=(), present=())), view
 
 
 def _sum_products(aux: AuxiliaryRelation, tree: ModelTree, free_names: FreeNames) -> FactorisedView:

@@ -26,6 +26,7 @@ class ModelRows(AuxiliaryKind):
         pair: For pairs of values, the view's keys that have the number of the pair and its values, after those of the
             group; else its payloads are cofactor matrices.
         sizes: Relations with the rows that they will ever have, if these are known of all.
+        present: Those whose rows are what there is at a time, not all changes.
     """
 
     model: Model
@@ -35,6 +36,7 @@ class ModelRows(AuxiliaryKind):
     order: OrderText | None = None
     pair: tuple[Column, ...] = ()
     sizes: tuple[tuple[str, int], ...] = ()
+    present: tuple[str, ...] = ()
 
     @property
     def owns_view(self) -> bool:

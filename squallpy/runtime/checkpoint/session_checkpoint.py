@@ -38,6 +38,7 @@ class SessionRecord:
         sinks: The number of the last batch before each sink was created, by name.
         partitions: Those of its generation.
         rows: Rows that relations had when its plan was chosen.
+        present: Relations of which these are what there was, not all changes.
     """
 
     generation: int = NONE
@@ -48,6 +49,7 @@ class SessionRecord:
     sinks: Mapping[str, int] = field(default_factory=dict)
     partitions: int = 1
     rows: Mapping[str, int] = field(default_factory=dict)
+    present: tuple[str, ...] = ()
     last: int = NONE
     format: int = _FORMAT
 
@@ -76,7 +78,7 @@ class SessionCheckpoint:
                 age = "an earlier" if known["format"] < _FORMAT else "a later"
                 message = f"the session in {self.folder} was made by {age} version"
                 raise SquallError("SQ6001", message, hint="begin in a new folder")
-            lists = {name: tuple(known[name]) for name in ("statements", "settings")}
+            lists = {name: tuple(known.get(name, ())) for name in ("statements", "settings", "present")}
             return SessionRecord(**known | lists)
         except (ValueError, TypeError, KeyError):
             raise damaged_error(_RECORD, self.folder) from None
