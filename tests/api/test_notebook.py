@@ -79,7 +79,7 @@ def test_a_mistake_in_a_cell_is_shown_with_a_caret_and_without_calls(
 def test_answers_in_the_middle_of_a_cell_are_shown(notebook: Notebook, shown: list[Any]) -> None:
     push(notebook.session, "a", "b")
     last = notebook.run("", "SELECT COUNT(*) AS n FROM revenue; EXPLAIN revenue; SELECT MAX(total) AS m FROM revenue")
-    assert [type(each).__name__ for each in shown] == ["Snapshot", "Plan"]
+    assert [type(each).__name__ for each in shown] == ["Snapshot", "PlanText"]
     assert shown[0].to_pylist() == [{"n": 2}]
     assert last.to_pylist()[0]["m"] == 1.5
 
