@@ -98,11 +98,11 @@ def go_on(pool: Any, model: Model, batch: Batch | None) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(histories(), st.sampled_from(["records", "group", "runs"]))
+@given(histories(), st.sampled_from(["records", "group", "adaptive"]))
 def property_pool_equals_dictionary(history: History, index: str) -> None:
     width, rings, slices, batches = history
     by, sliced = (slices[:1], slices[1:]) if index == "group" else ((), slices)
-    pool, model = Pool(width, Payload(rings), sliced, group=(*by, ())[0], runs=index == "runs"), {}
+    pool, model = Pool(width, Payload(rings), sliced, group=(*by, ())[0], adaptive=index == "adaptive"), {}
     for batch in batches:
         go_on(pool, model, batch)
         assert len(pool) == len(model)
@@ -110,11 +110,11 @@ def property_pool_equals_dictionary(history: History, index: str) -> None:
         check_lookups(pool)
 
 
-@pytest.mark.parametrize("runs", [False, True])
-def property_exchanged_records_equal_a_dictionary(runs: bool) -> None:
+@pytest.mark.parametrize("adaptive", [False, True])
+def property_exchanged_records_equal_a_dictionary(adaptive: bool) -> None:
     """Records that come into the places of others, fewer, as many and more, with slices and while tables grow."""
     random, model = np.random.default_rng(5), dict[tuple[int, int], int]()
-    pool = Pool(2, Payload((Ring.COUNT,)), ((0,), (1,)), runs=runs)
+    pool = Pool(2, Payload((Ring.COUNT,)), ((0,), (1,)), adaptive=adaptive)
     sizes = (0, 0), (0, 1), (1, 0), (0, 700), (300, 300), (350, 9), (0, 9000), (8000, 90)
     for step, (goes, comes) in enumerate(sizes):
         gone = random.permutation(len(pool))[:goes]
@@ -189,15 +189,15 @@ def check_lookups(pool: Pool) -> None:
         ]
 
 
-@pytest.mark.parametrize("runs", [False, True])
+@pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize("together", [False, True])
-def property_growth_keeps_everything(runs: bool, together: bool) -> None:
+def property_growth_keeps_everything(adaptive: bool, together: bool) -> None:
     """Hundreds of thousands of keys in and out, against numpy, with a slice of few large and many small groups.
 
     Records of a small group stand together or not.
     """
     random = np.random.default_rng(1)
-    pool = Pool(2, Payload((Ring.COUNT,)), ((1,), (0,)), runs=runs)
+    pool = Pool(2, Payload((Ring.COUNT,)), ((1,), (0,)), adaptive=adaptive)
     small = random.integers(0, 50_000, 200_000)
     keys = np.stack([random.integers(0, 7, 200_000), np.sort(small) if together else small], axis=1)
     for start in range(0, len(keys), 9_999):
@@ -225,11 +225,11 @@ def property_growth_keeps_everything(runs: bool, together: bool) -> None:
     assert np.array_equal(pool.keys, left)
 
 
-@pytest.mark.parametrize(("group", "runs"), [((), False), ((1,), False), ((), True)])
-def property_crowded_tables_take_turns(group: tuple[int, ...], runs: bool) -> None:
+@pytest.mark.parametrize(("group", "adaptive"), [((), False), ((1,), False), ((), True)])
+def property_crowded_tables_take_turns(group: tuple[int, ...], adaptive: bool) -> None:
     """Keys that come and go within a chunk, in tables as full as they get, against numpy."""
     random = np.random.default_rng(3)
-    pool = Pool(2, Payload((Ring.COUNT,)), ((1,), (0, 1)), group=group, runs=runs)
+    pool = Pool(2, Payload((Ring.COUNT,)), ((1,), (0, 1)), group=group, adaptive=adaptive)
     totals = np.zeros(2400, np.int64)
     for _ in range(60):
         picked, signs = random.integers(0, 2400, 3000), random.integers(-1, 2, (3000, 1))
@@ -248,7 +248,7 @@ def property_crowded_tables_take_turns(group: tuple[int, ...], runs: bool) -> No
 def property_runs_are_split_and_joined() -> None:
     """Small groups whose records come together, of which parts go and come again, against numpy; one entry a run."""
     random, held = np.random.default_rng(7), np.empty((0, 2), np.int64)
-    pool, group = Pool(2, COUNTED, ((0,), (1,)), runs=True), 0
+    pool, group = Pool(2, COUNTED, ((0,), (1,)), adaptive=True), 0
     for step in range(60):
         new = np.repeat(np.arange(group, group + 100), random.integers(1, 8, 100))
         new = np.stack([new, np.arange(len(new)) % 8 + 8 * (step % 3)], axis=1)
@@ -268,15 +268,40 @@ def property_runs_are_split_and_joined() -> None:
         assert pool.entries == 1 + np.count_nonzero(keys[1:, 0] != keys[:-1, 0]) < len(held)
 
 
+def property_records_go_from_large_groups() -> None:
+    """Back references are there once records go that are looked for in long postings, and what is found is the same."""
+    random = np.random.default_rng(9)
+    keys = np.stack([np.arange(30_000), np.arange(30_000) % 3, random.permutation(30_000) % 5_000], axis=1)
+    slices = ((1,), (2,))
+    pools = {adaptive: Pool(3, COUNTED, slices, adaptive=adaptive) for adaptive in (True, False)}
+    sizes = dict.fromkeys(pools, 0)
+    sizes_gone = 0, 0, 1, 0, 2, 900, 2_000, 3_000, 10, 5
+    for step, (start, gone) in enumerate(zip(range(0, 30_000, 3_000), sizes_gone, strict=True)):
+        here = np.arange(start + 3_000)
+        for adaptive, pool in pools.items():
+            pool.upsert(keys[start : start + 3_000], np.ones((3_000, 1), np.int64))
+            leaving = np.random.default_rng(step).permutation(here)[:gone]
+            leaving = leaving[pool.probe(keys[leaving]) >= 0]
+            pool.upsert(keys[leaving], -np.ones((len(leaving), 1), np.int64))
+            sizes[adaptive] = pool.usage["slices"]
+        assert np.array_equal(pools[True].keys, pools[False].keys)
+        if step in (0, 9):  # two slices without back references, then with them
+            assert sizes[False] - sizes[True] == (16 * (len(pools[True]) // 2) if step == 0 else 0)
+        for s, columns in enumerate(slices):
+            bound = np.unique(keys[:, columns[0]]).reshape(-1, 1)
+            for found, expected in zip(pools[True].slice(s, bound), pools[False].slice(s, bound), strict=True):
+                assert np.array_equal(found, expected)
+
+
 @pytest.mark.parametrize("together", [False, True])
 def test_large_groups_are_indexed_by_record(together: bool) -> None:
     """A pass over all records of a group would take longer with each that comes."""
     keys = np.stack([np.arange(20_000) // 10_000 if together else np.arange(20_000) % 2, np.arange(20_000)], axis=1)
-    pool, plain = Pool(2, COUNTED, ((0,),), runs=True), Pool(2, COUNTED, ((0,),))
+    pool, plain = Pool(2, COUNTED, ((0,),), adaptive=True), Pool(2, COUNTED, ((0,),))
     for start in range(0, 20_000, 500):
         for each in (pool, plain):
             each.upsert(keys[start : start + 500], np.ones((500, 1), np.int64))
-    assert pool.entries == 20_000 and pool.usage["slices"] == plain.usage["slices"]
+    assert pool.entries == 20_000 and pool.usage["slices"] > 4 * 20_000
     assert np.array_equal(pool.keys, plain.keys)
     bound = np.array([[0], [1], [2]])
     for found, expected in zip(pool.slice(0, bound), plain.slice(0, bound), strict=True):
@@ -338,7 +363,7 @@ COUNTED = Payload((Ring.COUNT,))
 KINDS: dict[str, Callable[[], Any]] = {
     "hashes": lambda: Pool(2, COUNTED),
     "hashes of a group": lambda: Pool(2, COUNTED, group=(0,)),
-    "hashes of runs": lambda: Pool(2, COUNTED, ((1,),), runs=True),
+    "hashes of runs": lambda: Pool(2, COUNTED, ((1,),), adaptive=True),
     "order": lambda: Pool(2, COUNTED, orders=(ORDER,)),
     "order alone": lambda: SortedPool(2, COUNTED, (ORDER,)),
 }

@@ -38,6 +38,7 @@ from squallpy.runtime.kernels.pool_records import (
     records_between,
     upsert_records,
 )
+from squallpy.runtime.kernels.postings import refer_back
 from squallpy.runtime.kernels.record_exchange import attach_records, close_gaps, detach_records
 from squallpy.runtime.kernels.slice_lookup import slice_records
 from squallpy.runtime.kernels.sorted_index import SortedIndex
@@ -61,8 +62,9 @@ class Pool(OrderedContainer):
 
     Slots number the records 0 … len − 1 without holes, in an order that depends on the calls alone; they hold until the
     next `upsert` or `clear`. `slices` are key columns to look up by, `group` those that its primary index is by, if not
-    all, on which few records agree; `orders` are of sorted indexes. With `runs` the primary index is by the first slice
-    as long as the records of a group stand together (`run_index.py`).
+    all, on which few records agree; `orders` are of sorted indexes. If it is adaptive, the primary index is by the
+    first slice as long as the records of a group stand together (`run_index.py`), and slices have back references
+    once records go.
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class Pool(OrderedContainer):
         name: str = "pool",
         orders: tuple[Order, ...] = (),
         group: tuple[int, ...] = (),
-        runs: bool = False,
+        adaptive: bool = False,
     ) -> None:
         assert payload.width > 0, "a payload has at least one lane"
         assert all(0 <= column < key_width for columns in (*slices, group) for column in columns), (
@@ -100,7 +102,7 @@ class Pool(OrderedContainer):
             start + 1 + key_width,
             places + 2 * len(regions),
             *_UNWATCHED,
-            1 if runs and slices and not group else 0,
+            1 if adaptive and slices and not group else 0,
         ]
         assert CONSTANTS + len(fixed) == pool_layout.RINGS
         self._area = Area(
@@ -111,6 +113,8 @@ class Pool(OrderedContainer):
             constants=[*fixed, *rings, *bounds],
             scratch=6 * pool_layout.CHUNK + key_width,
         )
+        for s in range(0 if adaptive else len(slices)):
+            self._area.head[self._state_at(s, pool_layout.REFERENCED)] = 1
         self._watched = WatchedPages(self._area.frame)
         self._ready = _AHEAD  # records at which to look ahead again
         self.sorted = tuple(SortedIndex(order, payload, storage, f"{name}.sorted{i}") for i, order in enumerate(orders))
@@ -173,6 +177,8 @@ class Pool(OrderedContainer):
         """Drop records by their slots, and add others, of which none is there and none is zero."""
         assert not self.sorted
         self.index_by_record()
+        for s, _ in self._indexes():
+            self._refer_back(s)
         frame = self._area.current()
         detach_records(frame, gone)
         self._add(keys, words, lambda start, stop: attach_records(frame, gone, keys, words, start, stop))
@@ -258,7 +264,8 @@ class Pool(OrderedContainer):
         """Records, and bytes in use by part, without room to grow: the system gives that when it is used."""
         count = len(self)
         slices = sum(
-            self._size(index) + self._pieces(s) * pool_layout.PIECE // 2 + count // 2 for s, index in self._indexes()
+            self._size(index) + self._pieces(s) * pool_layout.PIECE // 2 + (count // 2 if self._refers_back(s) else 0)
+            for s, index in self._indexes()
         )
         return {
             "records": count,
@@ -294,7 +301,11 @@ class Pool(OrderedContainer):
         needs = [(_KEYS, count * self.key_width), (_WORDS, count * self.payload.width)]
         for s, index in self._indexes():
             arena = pool_layout.PIECE * self._pieces(s) + pool_layout.ARENA_ROOM * count + pool_layout.ARENA_LEAST
-            needs += [(index + 1, arena // 2 + 1), (index + 2, count // 2 + 1)]
+            needs.append((index + 1, arena // 2 + 1))
+            if self._refers_back(s):
+                needs.append((index + 2, count // 2 + 1))
+            elif self._state(s, pool_layout.SEARCHED) > len(self) + pool_layout.MOST_SEARCHED:
+                self._refer_back(s)
         for region, words in needs:
             if words > area.words(region):
                 area.grow(region, max(words, 2 * area.words(region)))
@@ -319,7 +330,9 @@ class Pool(OrderedContainer):
         ]
         for s, index in self._indexes():
             top = self._pieces(s) * pool_layout.PIECE // 2
-            growing += [(index + 1, top, top + more), (index + 2, count // 2, (count + more) // 2)]
+            growing.append((index + 1, top, top + more))
+            if self._refers_back(s):
+                growing.append((index + 2, count // 2, (count + more) // 2))
         for region, entries in self._entries().items():
             size = self._size(region)
             if size >= _LARGE and entries * OF * 9 >= size * MOST * 8:
@@ -354,12 +367,28 @@ class Pool(OrderedContainer):
     def _is_by_runs(self) -> bool:
         return self._area.frame[pool_layout.RUNS] != 0 and self._area.head[pool_layout.BY_RECORD] == 0
 
+    def _refers_back(self, s: int) -> bool:
+        """True if a slice has back references, by which records that go are found in their postings."""
+        return self._state(s, pool_layout.REFERENCED) != 0
+
+    def _refer_back(self, s: int) -> None:
+        """Let a slice have back references from now on."""
+        if self._refers_back(s):
+            return
+        region, words = _SLICE + _SLICE_REGIONS * s + 2, (len(self) + 2 * pool_layout.CHUNK) // 2 + 1
+        if words > self._area.words(region):
+            self._area.grow(region, max(words, 2 * self._area.words(region)))
+        refer_back(self._area.current(), s)
+
     def _pieces(self, s: int) -> int:
         """Count the pieces of the slice's arena that were ever used."""
         return self._state(s, pool_layout.TOP)
 
     def _state(self, s: int, word: int) -> int:
-        return self._area.head[pool_layout.SLICE_STATE + pool_layout.STATE * s + word]
+        return self._area.head[self._state_at(s, word)]
+
+    def _state_at(self, s: int, word: int) -> int:
+        return pool_layout.SLICE_STATE + pool_layout.STATE * s + word
 
     def _grow_index(self, region: int) -> None:
         size = wider(self._size(region))

@@ -36,6 +36,8 @@ LIVE: Final = 0  # entries of its index
 TOP: Final = 1  # pieces of its arena ever used
 CLASSES: Final = 2  # a bit for each size class of which a block is free
 VACANT: Final = 3  # for each size class, the first free block + 1
+REFERENCED: Final = 38  # 1: `where` has back references, the place of each record in its posting
+SEARCHED: Final = 39  # places that were looked at for records that go, while there are none
 STATE: Final = 40
 
 # A block of an arena, of 32-bit words (see `buddy_allocator.py`): a free one, or a posting, the numbers of records that
@@ -58,3 +60,4 @@ LISTED: Final = 4 * CHUNK  # where in the scratch records that are to be linked 
 ARENA_ROOM: Final = 4  # for each record of the pool,
 ARENA_LEAST: Final = 64 * CHUNK  # and besides
 MOST_PASSED: Final = 4096  # from there on an index is no longer by runs
+MOST_SEARCHED: Final = 4096  # and as many places as there are records: from there on a slice has back references

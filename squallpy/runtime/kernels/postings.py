@@ -1,12 +1,14 @@
 """Secondary indexes of a pool: from the values of some key columns to the records that have them.
 
-    slice on column 0:   index → posting in block 7: length 3, its shape, records 0, 5, 9 → where[5] = 1
+    slice on column 0:   index → posting in block 7: length 3, its shape, records 0, 5, 9    (where[5] = 1)
                                → record 4, which is alone
 
 A record that is alone with its values stands in the index itself. The records that share theirs, a posting, stand
-together in a block of the arena, so a slice reads memory in order; the key of the first tells the values. `where` tells
-each record's place in its posting, so unlinking takes constant time. A posting that a deletion left out of order is
-sorted when it is next read: what a slice answers then depends on the records alone, not on how they came to be.
+together in a block of the arena, so a slice reads memory in order; the key of the first tells the values. A record that
+goes is looked for in its posting, until that has taken as long as to note where each record stands: from then on
+`where` tells it, so unlinking takes constant time, and pools that only grow do without. A posting that a deletion left
+out of order is sorted when it is next read: what a slice answers then depends on the records alone, not on how they
+came to be.
 
 Source: the multi-indexed record pools of `dbtoaster-batch-ivm` §5.2.1.
 """
@@ -35,7 +37,7 @@ from squallpy.runtime.kernels.hash_index import (
 )
 from squallpy.runtime.kernels.hashing import hash_picked
 from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store, store32
-from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined, making
+from squallpy.runtime.kernels.kernel_compiler import VECTOR, Vector, address, inlined, kernel, making
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_arithmetic import copy
@@ -52,6 +54,31 @@ def _state(frame: Vector, s: int) -> int:
 @inlined
 def _place(frame: Vector, s: int) -> int:
     return frame[at.PLACES] + at.SLICE + s * at.SLICE_STRIDE
+
+
+@inlined
+def _where(frame: Vector, s: int) -> int:
+    """Return the address of a slice's back references, 0 if it has none."""
+    return frame[_place(frame, s) + at.WHERE] if load(_state(frame, s), at.REFERENCED) != 0 else 0
+
+
+@inlined
+def _refer(where: int, record: int, spot: int) -> None:
+    """Note the place of a record in its posting, if anybody does."""
+    if where != 0:
+        store32(where, record, spot)
+
+
+@inlined
+def _spot(state: int, posting: int, where: int, record: int) -> int:
+    """Return the place of a record in its posting."""
+    if where != 0:
+        return load32(where, record)
+    spot = 0
+    while load32(posting, at.RECORDS + spot) != record:
+        spot += 1
+    store(state, at.SEARCHED, load(state, at.SEARCHED) + spot)
+    return spot
 
 
 @inlined
@@ -129,9 +156,10 @@ def ask_unlink(frame: Vector, start: int, count: int) -> None:
     keys, wide, notes = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY], frame[at.SCRATCH] + at.LISTED
     for s in range(first_slice(frame), frame[at.SLICES]):
         place = _place(frame, s)
-        (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], frame[place + at.WHERE]
+        (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], _where(frame, s)
         for i in range(count):
-            prefetch(where + 4 * frame[start + i])
+            if where != 0:
+                prefetch(where + 4 * frame[start + i])
             h = _hash(frame, s, keys + frame[start + i] * wide)
             frame[notes + i] = h
             ask(table, shape, h)
@@ -178,10 +206,19 @@ def has_room(frame: Vector, count: int) -> bool:
         if (
             full(load(state, at.LIVE) + at.CHUNK, shape)
             or at.PIECE * load(state, at.TOP) + at.ARENA_ROOM * count + at.ARENA_LEAST > 2 * frame[place + at.ARENA + 1]
-            or count + at.CHUNK > 2 * frame[place + at.WHERE + 1]
+            or _lacks_references(frame, s, count)
         ):
             return False
     return True
+
+
+@inlined
+def _lacks_references(frame: Vector, s: int, count: int) -> bool:
+    """True if a slice of a pool of `count` shall have back references, and has none, or no room for a chunk's."""
+    state = _state(frame, s)
+    if load(state, at.REFERENCED) == 0:
+        return load(state, at.SEARCHED) > count + at.MOST_SEARCHED
+    return count + at.CHUNK > 2 * frame[_place(frame, s) + at.WHERE + 1]
 
 
 @inlined
@@ -216,7 +253,7 @@ def _link(frame: Vector, count: int, start: int, stop: int) -> None:
     positions, listed = hashes + at.CHUNK, frame[at.SCRATCH] + at.LISTED
     for s in range(start, stop):
         place, columns, state = _place(frame, s), _columns(frame, s), _state(frame, s)
-        (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], frame[place + at.WHERE]
+        (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], _where(frame, s)
         picks, width = address(frame) + 8 * (columns + 1), frame[columns]
         for i in range(count):
             h = hash_picked(keys + frame[listed + i] * wide, picks, width)
@@ -228,7 +265,8 @@ def _link(frame: Vector, count: int, start: int, stop: int) -> None:
             number = _peeked(table, position, frame[hashes + i])
             if number >= ALONE:
                 prefetch(keys + (number - ALONE) * wide)
-                prefetch(where + 4 * (number - ALONE))
+                if where != 0:
+                    prefetch(where + 4 * (number - ALONE))
             elif number >= 0:
                 prefetch(block_at(arena, number))
         for i in range(count):
@@ -257,7 +295,7 @@ def _append(state: int, arena: int, where: int, number: int, record: int) -> int
         block, length = allocate(state, arena, at.SMALLEST), 1
         posting = block_at(arena, block)
         store32(posting, at.RECORDS, number - ALONE)
-        store32(where, number - ALONE, 0)
+        _refer(where, number - ALONE, 0)
     else:
         block, posting = number, block_at(arena, number)
         length, size_class = load32(posting, at.LENGTH), load32(posting, at.SHAPE) & at.CLASS
@@ -267,7 +305,7 @@ def _append(state: int, arena: int, where: int, number: int, record: int) -> int
         store32(posting, at.SHAPE, load32(posting, at.SHAPE) | at.DISORDER)
     store32(posting, at.LENGTH, length + 1)
     store32(posting, at.RECORDS + length, record)
-    store32(where, record, length)
+    _refer(where, record, length)
     return block
 
 
@@ -287,11 +325,11 @@ def unlink(frame: Vector, record: int) -> None:
     """Take a record out of all slices; its key is still there."""
     for s in range(first_slice(frame), frame[at.SLICES]):
         place, state, h = _place(frame, s), _state(frame, s), _hash(frame, s, _key(frame, record))
-        (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], frame[place + at.WHERE]
+        (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], _where(frame, s)
         position = _position(frame, s, h, record)
         number = (load(table, position) & LOW) - 1
         if number < ALONE:
-            left = _without(state, arena, where, number, load32(where, record))
+            left = _without(state, arena, where, number, _spot(state, block_at(arena, number), where, record))
             store(table, position, (h & HIGH) | (left + 1))
         else:
             remove(table, shape, position)
@@ -312,7 +350,7 @@ def _without(state: int, arena: int, where: int, block: int, gone: int) -> int:
     if gone != last:
         moved = load32(posting, at.RECORDS + last)
         store32(posting, at.RECORDS + gone, moved)
-        store32(where, moved, gone)
+        _refer(where, moved, gone)
         store32(posting, at.SHAPE, shape | at.DISORDER)
     if at.RECORDS + last <= (at.PIECE << size_class) >> 2:
         halve(state, arena, block, size_class)
@@ -324,15 +362,16 @@ def renumber(frame: Vector, old: int, new: int) -> None:
     """Change a record's number from `old` to `new`, which no other has; its key is still at `old`."""
     for s in range(first_slice(frame), frame[at.SLICES]):
         place, h = _place(frame, s), _hash(frame, s, _key(frame, old))
-        (table, _), where = table_of(frame[place]), frame[place + at.WHERE]
+        (table, _), where = table_of(frame[place]), _where(frame, s)
         position = _position(frame, s, h, old)
         number = (load(table, position) & LOW) - 1
         if number >= ALONE:
             store(table, position, (h & HIGH) | (ALONE + new + 1))
             continue
-        posting, spot = block_at(frame[place + at.ARENA], number), load32(where, old)
+        posting = block_at(frame[place + at.ARENA], number)
+        spot = _spot(_state(frame, s), posting, where, old)
         store32(posting, at.RECORDS + spot, new)
-        store32(where, new, spot)
+        _refer(where, new, spot)
         store32(posting, at.SHAPE, load32(posting, at.SHAPE) | at.DISORDER)
 
 
@@ -348,7 +387,7 @@ def unlink_all(frame: Vector, count: int) -> None:
             for record in range(count):
                 wipe(table, shape, _hash(frame, s, _key(frame, record)))
             settle(frame[place])
-        for i in range(at.STATE):
+        for i in range(at.REFERENCED):
             store(state, i, 0)
 
 
@@ -367,7 +406,7 @@ def sort_posting(posting: int, where: int) -> None:
             store32(records, j, record)
         gap = gap * 4 // 9
     for i in range(length):
-        store32(where, load32(records, i), i)
+        _refer(where, load32(records, i), i)
     store32(posting, at.SHAPE, load32(posting, at.SHAPE) & ~at.DISORDER)
 
 
@@ -386,7 +425,7 @@ def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
     """List all (row of `bound`, record) that agree on the columns of slice `s`, ascending."""
     place, columns, width, n = _place(frame, s), _columns(frame, s), bound.shape[1], bound.shape[0]
     (table, shape), base = table_of(frame[place]), address(bound)
-    arena, where, picks = frame[place + at.ARENA], frame[place + at.WHERE], address(frame) + 8 * (columns + 1)
+    arena, where, picks = frame[place + at.ARENA], _where(frame, s), address(frame) + 8 * (columns + 1)
     keys, wide = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
     key = address(frame) + 8 * (frame[at.SCRATCH] + 6 * at.CHUNK)
     found = np.empty(n, np.int64)
@@ -449,5 +488,19 @@ def entry_of(frame: Vector, s: int, key: int) -> int:
     if number < ALONE:
         posting = block_at(arena, number)
         if load32(posting, at.SHAPE) & at.DISORDER != 0:
-            sort_posting(posting, frame[place + at.WHERE])
+            sort_posting(posting, _where(frame, s))
     return number
+
+
+@kernel(f"void({VECTOR}, int64)")
+def refer_back(frame: Vector, s: int) -> None:
+    """Note the place of each record in its posting of a slice; there is room."""
+    place, state = _place(frame, s), _state(frame, s)
+    (table, shape), arena = table_of(frame[place]), frame[place + at.ARENA]
+    store(state, at.REFERENCED, 1)
+    for position in range(shape[0]):
+        number = (load(table, position) & LOW) - 1
+        if 0 <= number < ALONE:
+            posting = block_at(arena, number)
+            for i in range(load32(posting, at.LENGTH)):
+                store32(frame[place + at.WHERE], load32(posting, at.RECORDS + i), i)

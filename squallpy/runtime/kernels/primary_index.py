@@ -1,8 +1,8 @@
 """The primary index of a pool: by which columns its hash index has the records, and what agrees on them.
 
-Pool(2, payload)                        both columns, an entry for each record
-Pool(2, payload, group=(0,))            column 0, an entry for each record (`group_index.py`)
-Pool(2, payload, ((0,),), runs=True)    column 0, an entry for each run of records that agree on it (`run_index.py`)
+Pool(2, payload)                            both columns, an entry for each record
+Pool(2, payload, group=(0,))                column 0, an entry for each record (`group_index.py`)
+Pool(2, payload, ((0,),), adaptive=True)    column 0, an entry for each run that agrees on it (`run_index.py`)
 """
 
 from squallpy.runtime.kernels import pool_layout as at

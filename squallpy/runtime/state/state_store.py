@@ -57,7 +57,7 @@ class PoolLayout:
     Args:
         numbered: The cells that hold numbers of strings.
         agreeing: The columns that the rows of a group agree on.
-        runs: Whether the primary index may be by runs of records that agree on the columns of the first slice.
+        adaptive: Whether its indexes suit what comes: runs of records, and records that go.
     """
 
     name: str
@@ -70,7 +70,7 @@ class PoolLayout:
     listed: bool = False
     group: tuple[int, ...] = ()
     agreeing: tuple[int, ...] = ()
-    runs: bool = False
+    adaptive: bool = False
 
     def open(self, storage: Storage) -> Container:
         """Make the pool, or open what storage has of it."""
@@ -81,7 +81,7 @@ class PoolLayout:
             return GroupedRows(self.key_width - 1, self.agreeing, self.slices, storage, name)
         if self.listed:
             return RowList(self.key_width, self.payload, storage, name)
-        return Pool(self.key_width, self.payload, self.slices, storage, name, self.orders, self.group, self.runs)
+        return Pool(self.key_width, self.payload, self.slices, storage, name, self.orders, self.group, self.adaptive)
 
     def __post_init__(self) -> None:
         assert "/" not in self.name and self.name not in ("", "dictionary"), f"{self.name!r} cannot name a pool's files"

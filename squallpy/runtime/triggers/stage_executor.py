@@ -50,7 +50,15 @@ def driver_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
 def _view_layouts(plan: Plan, names: Collection[str]) -> tuple[PoolLayout, ...]:
     return tuple(
         PoolLayout(
-            p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys), p.is_ordered, group=p.group, runs=True
+            p.name,
+            len(p.keys),
+            p.payload,
+            p.slices,
+            p.orders,
+            numbered(p.keys),
+            p.is_ordered,
+            group=p.group,
+            adaptive=True,
         )
         for p in plan.pools
         if p.name in names
