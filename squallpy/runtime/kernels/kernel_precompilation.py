@@ -17,7 +17,7 @@ _LONG = ("_sort_rows", "upsert_entries", "upsert_records", "run_program", "joine
 """Kernels that take longest to compile, which begin first."""
 COMMON = (
     "run_program", "upsert_records", "statement_steps.run", "grow_on", "clear_records", "begin_growing", "_fold",
-    "column_packing._pack", "column_packing._unpack",
+    "column_packing._pack", "column_packing._unpack", "sum_payloads",
 )  # fmt: skip
 """Kernels that most queries call."""
 
