@@ -95,7 +95,7 @@ def fault_flips_in_all_that_a_killed_run_has_left(
 
 
 def test_a_head_is_believed_whole_only(tmp_path: Path) -> None:
-    path, head = tmp_path / "HEAD", Head(7, False, 3, 999, "s" * 36, "i" * 36, "b" * 36, "r" * 36)
+    path, head = tmp_path / "HEAD", Head(7, False, 3, 999, "s" * 36, "i" * 36, "b" * 36, "r" * 36, "l" * 36)
     head.write(path)
     assert Head.read(path) == head
     data = path.read_bytes()

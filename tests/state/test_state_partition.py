@@ -225,14 +225,16 @@ def fault_moves_between_hosts(tmp_path: Path, undisturbed: Undisturbed) -> None:
     assert picture(there[host].store()) == undisturbed[1]
 
 
-def fault_after_a_reboot_local_files_count_for_nothing(
-    tmp_path: Path, undisturbed: Undisturbed, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("changed", ["boot_id", "layout_stamp"])
+def fault_local_files_of_before_count_for_nothing(
+    changed: str, tmp_path: Path, undisturbed: Undisturbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """After a reboot, and of another version, which lays pools out otherwise."""
     partition = make(tmp_path)
     answers = [partition.apply(batch, batch_messages(batch)) for batch in range(5)]
     for file in (tmp_path / "a").glob("state.*/pool*"):
         file.write_bytes(b"\xff" * file.stat().st_size)
-    monkeypatch.setattr(partitions, "boot_id", lambda: "x" * 36)
+    monkeypatch.setattr(partitions, changed, lambda: "x" * 36)
     finish(tmp_path, answers, undisturbed)
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from squallpy.base.records import dataclass
 
-_RECORD = struct.Struct("<4sq?qq36s36s36s36s")  # magic, step, dirty, edition, logged, segment, identity, boot, run
+_RECORD = struct.Struct("<4sq?qq36s36s36s36s36s")  # magic, step, dirty, edition, logged, then texts
 _CHECK = struct.Struct("<I")  # checksum after the record
-_MAGIC = b"SQH5"  # NB: to be increased with each change of this record or of the pools' layout
+_MAGIC = b"SQH6"  # NB: to be increased with each change of this record
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class Head:
         edition: The folder of the pool files.
         logged: Bytes in the journal since the last snapshot.
         run: The only run that trusts them; empty for any.
+        layout: By which code they are laid out (`layout_stamp`).
     """
 
     step: int
@@ -38,6 +39,7 @@ class Head:
     identity: str
     boot: str
     run: str = ""
+    layout: str = ""
 
     @classmethod
     def read(cls, path: Path) -> "Head | None":
@@ -54,7 +56,7 @@ class Head:
 
     def write(self, path: Path) -> "Head":
         """Write this head to the file."""
-        texts = (text.encode() for text in (self.segment, self.identity, self.boot, self.run))
+        texts = (text.encode() for text in (self.segment, self.identity, self.boot, self.run, self.layout))
         record = _RECORD.pack(_MAGIC, self.step, self.dirty, self.edition, self.logged, *texts)
         file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
         try:

@@ -35,7 +35,7 @@ from squallpy.runtime.checkpoint.partition_head import Head, boot_id, fresh_name
 from squallpy.runtime.checkpoint.partition_report import PartitionReport, RebuildReport, SnapshotReport
 from squallpy.runtime.checkpoint.snapshot import is_intact, read_outputs, write_snapshot
 from squallpy.runtime.state.pool_storage import MappedStorage
-from squallpy.runtime.state.state_store import Store, StoreLayout
+from squallpy.runtime.state.state_store import Store, StoreLayout, layout_stamp
 
 Run = Callable[[Store, list[bytes]], bytes]
 _SNAPSHOTS = 2  # snapshots, with the log since the older one
@@ -137,8 +137,11 @@ class StatePartition:
 
     def _trusts(self, head: Head, identity: str) -> bool:
         """True if local files are as the head describes."""
-        ours = (head.boot, head.identity, head.run) == (boot_id(), identity, self._run)
-        return ours and not head.dirty
+        theirs, ours = (
+            (head.boot, head.identity, head.run, head.layout),
+            (boot_id(), identity, self._run, layout_stamp()),
+        )
+        return theirs == ours and not head.dirty
 
     def _advance(self, head: Head, messages: Sequence[bytes], stage: int, is_last: bool) -> bytes:
         """Apply the next step."""
@@ -198,9 +201,9 @@ class StatePartition:
         """Rebuild the local state from the durable folder."""
         start = perf_counter()
         editions = [int(folder.suffix[1:]) for folder in self._local.glob("state.*")]
-        head = Head(-1, True, max(editions, default=-1) + 1, 0, fresh_name(), identity, boot_id(), self._run).write(
-            self._head
-        )
+        edition = max(editions, default=-1) + 1
+        head = Head(-1, True, edition, 0, fresh_name(), identity, boot_id(), self._run, layout_stamp())
+        head.write(self._head)
         self._fault("before rebuild")
         self._store = None
         for edition in editions:

@@ -10,6 +10,8 @@ store.renew()                                           without the strings that
 import io
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.grouped_rows import GroupedRows
+from squallpy.runtime.kernels.kernel_compiler import source_stamp
 from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
 from squallpy.runtime.kernels.pool import Pool, as_pool
 from squallpy.runtime.kernels.row_list import RowList
@@ -28,8 +31,14 @@ from squallpy.runtime.kernels.sorted_pool import SortedPool
 from squallpy.runtime.kernels.view_container import Container, OrderedContainer
 from squallpy.runtime.state.matrix_blocks import BlockLayout, MatrixBlock
 
-_FORMAT = 3
+_FORMAT = 3  # of snapshots
 _CHUNK = 1 << 18  # rows restored at a time
+
+
+@cache
+def layout_stamp() -> str:
+    """Name the code that lays stores out in memory, by 36 characters: mapped files of other code are not read."""
+    return source_stamp(Path(__file__)).hex()[:36]
 
 
 @dataclass(frozen=True, slots=True)
