@@ -1,8 +1,12 @@
 """What a run without end has told its sink, and how it is stopped or killed."""
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from squallpy.runtime.checkpoint import durable_folder
 from squallpy.testing.ignoring_sink import IgnoringSink
 
 
@@ -60,3 +64,18 @@ class Mortal(Kept):
             self.dies = False
             raise Killed
         super().batch(number, deletes, inserts)
+
+
+def die_after(writes: int, patch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Kill the process after so many files; returned is what ends that."""
+    left, opened = writes, durable_folder._open_file
+
+    def dying(*arguments: Any, **named: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Killed
+        return opened(*arguments, **named)
+
+    patch.setattr(durable_folder, "_open_file", dying)
+    return lambda: patch.setattr(durable_folder, "_open_file", opened)

@@ -317,7 +317,10 @@ class LiveProgram:
         return Generation(checkpoint, compiled, pending.replan, filled, self.batches, self.input, before, open)
 
     def resume(self, queries: Sequence[Query], sinks: Mapping[int, Sink], save: Save) -> None:
-        """Go on with the queries that the checkpoint is of, where it stands, perhaps on other partitions."""
+        """Go on with the queries that the checkpoint is of, where it stands, perhaps on other partitions.
+
+        A batch that was begun is done at once, as views may have it already, and nobody else yet.
+        """
         assert self.checkpoint
         location = self.checkpoint.current
         self.batches = self.checkpoint.record.batches
@@ -345,6 +348,8 @@ class LiveProgram:
         self._introduce(queries, sinks.keys(), sinks, executor, rows=False)
         identities = ViewIdentities(compiled.program)
         self._run(queries, Running(compiled, executor, given, self._delivery(queries, sinks), identities, log))
+        if decided and not is_done:
+            self.step()
 
     def _place(self, program: TriggerProgram) -> Plan:
         return with_whole_rows(place(program, 1, {}, compensated=self.settings.fivm_sums == "compensated"))

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -19,8 +20,8 @@ from squallpy.live.generation import Generation
 from squallpy.live.live_session import LiveSession
 from squallpy.runtime.checkpoint import durable_folder
 from squallpy.runtime.checkpoint.checkpoint import hold_lease
-from squallpy.testing.compare_rows import difference
-from tests.kept import Killed
+from squallpy.testing.compare_rows import difference, rows_of
+from tests.kept import Killed, die_after
 from tests.live.test_live_session import OVER_VIEWS, QUERIES, beside
 
 STREAMS = """
@@ -181,6 +182,33 @@ def test_batches_go_on_while_the_state_of_another_generation_is_written(
     session.close()
     with squallpy.connect(checkpoint=str(tmp_path / "kept")) as s:
         assert s.view("v").to_pylist() == [{"total": sum(pushed)}]
+
+
+@pytest.mark.parametrize("writes", range(6))
+def fault_readers_have_each_batch_once_after_a_kill(
+    writes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that views had when the process was killed, and that was not committed."""
+    session, folder = LiveSession(base=tmp_path, checkpoint=str(tmp_path / "kept")), tmp_path / "r"
+    [*session.execute("CREATE STREAM r (a INT, b INT) USING json OPTIONS (path 'r/', watch 'true')")]
+    [*session.execute("CREATE MATERIALIZED VIEW v AS SELECT a, SUM(b) AS b FROM r GROUP BY a")]
+    folder.mkdir()
+    (folder / "1.json").write_text('{"a": 1, "b": 2}\n')
+    session.run_until_caught_up()
+    (folder / "2.json").write_text('{"a": 1, "b": 3}\n{"a": 2, "b": 3}\n')
+    live = die_after(writes, monkeypatch)
+    with suppress(Killed):
+        session.run_until_caught_up()
+    live()
+    session._opened.close()  # NB: what the end of a process does
+    session = LiveSession(base=tmp_path, checkpoint=str(tmp_path / "kept"))
+    reader, seen = session.subscribe("v", with_snapshot=True), Counter[tuple[Any, ...]]()
+    session.run_until_caught_up()
+    for change in reader:
+        seen.subtract(rows_of(change.deletes))
+        seen.update(rows_of(change.inserts))
+    assert +seen == Counter({(1, 5): 1, (2, 3): 1}) and not -seen
+    session.close()
 
 
 def test_views_are_there_after_a_restart_and_go_on(tmp_path: Path) -> None:

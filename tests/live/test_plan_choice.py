@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,9 +16,8 @@ from squallpy.live import plan_choice
 from squallpy.live.backend import Backend, SparkBackend
 from squallpy.live.live_session import LiveSession
 from squallpy.live.subscription import ViewChange
-from squallpy.runtime.checkpoint import durable_folder
 from squallpy.testing.compare_rows import difference, rows_of
-from tests.kept import Killed
+from tests.kept import Killed, die_after
 
 COLUMNS = {"fact": "kjxyz", "dim": "ku", "other": "jv"}
 MODEL = "FROM {}(TABLE(SELECT x, y, z, u, v FROM fact NATURAL JOIN dim NATURAL JOIN other){})"
@@ -63,7 +62,6 @@ class World:
 
     def reopen(self) -> None:
         self.session = self.open()
-        self.session.run_until_caught_up()  # NB: the batch that was applied when it was killed is told again
         self.read = Counter(rows_of(self.session.table("m")))
         self.session.on_change("m", self.take)
 
@@ -191,21 +189,6 @@ def test_a_session_goes_on_with_the_plan_that_was_chosen(tmp_path: Path) -> None
     [*world.session.execute(f"CREATE MATERIALIZED VIEW w AS SELECT * {MODEL.format('cofactor', '')}")]
     assert follow(world, 60, 2) == ["rows"]
     world.session.close()
-
-
-def die_after(writes: int, patch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Kill the process after so many files; returned is what ends that."""
-    left, opened = writes, durable_folder._open_file
-
-    def dying(*arguments: Any, **named: Any) -> Any:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise Killed
-        return opened(*arguments, **named)
-
-    patch.setattr(durable_folder, "_open_file", dying)
-    return lambda: patch.setattr(durable_folder, "_open_file", opened)
 
 
 @pytest.mark.parametrize("seed", range(4))
