@@ -20,6 +20,10 @@ QUERIES = {
     "using": "SELECT * FROM r ASOF LEFT JOIN s USING (k, t)",
     "of sums": "SELECT v, w "
     "FROM (SELECT k, t, SUM(v) AS v FROM r GROUP BY k, t) AS x ASOF JOIN s USING (k, t) WHERE v > 0",
+    "lateral": "SELECT r.k, r.t, v, at, w FROM r, "
+    "LATERAL (SELECT s.t AS at, w FROM s WHERE r.k = s.k AND s.t <= r.t ORDER BY s.t DESC, w LIMIT 1) x",
+    "left lateral": "SELECT r.k, v, w + r.t AS w FROM r LEFT JOIN "
+    "LATERAL (SELECT w, s.k FROM s WHERE s.t > r.t AND s.k = r.k AND w <> 2 ORDER BY s.t, w, s.k LIMIT 1) x ON TRUE",
     "twice": "SELECT r.v, s.w, x.v AS u "
     "FROM r ASOF LEFT JOIN s USING (k, t) ASOF LEFT JOIN r AS x ON s.k = x.k AND s.t > x.t",
 }

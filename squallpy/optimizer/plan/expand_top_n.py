@@ -19,12 +19,15 @@ from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.expression_builders import call, case, not_distinct
 from squallpy.logical.expressions import (
     FALSE,
+    MIRRORED,
+    Call,
     Column,
     Expr,
     Literal,
     as_nullable,
     columns,
     conjunction,
+    conjuncts,
     disjunction,
     is_null,
 )
@@ -58,6 +61,8 @@ def _first_rows(top: TopN, items: Items, new: ColumnAllocator) -> Node:
     """Select `items` of the first rows."""
     if top.count == 0:
         return Project(Filter(top.child, FALSE), items)
+    if (nearest := _nearest_row(top, items, new)) is not None:
+        return nearest
     over = _write_over(top.partition, top.keys)
     last = None if top.count is None else Literal(top.offset + top.count, BIGINT)
     order = total_order(top.child, over.partition, over.order, is_extended=not top.with_ties)
@@ -86,6 +91,63 @@ def _first_rows(top: TopN, items: Items, new: ColumnAllocator) -> Node:
     times = call("-", end, call("greatest", before, Literal(top.offset, BIGINT)))
     repeated = Repeat(Aggregate(rows, (*grouped, (place, rank)), ((copies, Agg("count", None)),)), times)
     return Project(repeated, tuple((c, shown[expr]) for c, expr in items))
+
+
+def _nearest_row(top: TopN, items: Items, new: ColumnAllocator) -> Node | None:
+    """Select `items` of a first row by the value that finds it; None unless the order is by what is compared.
+
+    Top 1 by s.t DESC for each k, t of σ_{s.k = k ∧ s.t <= t}(d × s)
+    →   d ⋈ (Aggregate by k, t: MAX(s.t) best of σ(d × s)) ⋈_{s.k = k ∧ s.t = best} (Top 1 for each k, t of s)
+
+    So rows of s are ranked among those with one k and t, not among all that a row of d is compared with. d has each k
+    and t once.
+    """
+    match top:
+        case TopN(Filter(Join(Aggregate() as asking, rows, None), predicate), keys, 1, 0, False, partition) if (
+            keys and frozenset(partition) == (known := frozenset(asking.output))
+        ):
+            found = frozenset(rows.output)
+        case _:
+            return None
+    equal, own, compared = list[tuple[Expr, Expr]](), list[Expr](), list[Expr]()
+    tests = conjuncts(predicate)
+    for test in tests:
+        if columns(test) <= found:
+            own.append(test)
+        elif not columns(test) <= known:
+            sides = test.args if isinstance(test, Call) and test.name in MIRRORED else ()
+            theirs = next((each for each in sides if columns(each) and columns(each) <= found), None)
+            ours = next((each for each in sides if columns(each) <= known), None)
+            if not isinstance(test, Call) or theirs is None or ours is None or test.name == "<>":
+                return None
+            if test.name == "=":
+                equal.append((ours, theirs))
+            else:
+                compared.append(theirs)
+    value, *_ = first = keys[0]
+    read = [*(expr for expr, _, _ in keys), *(expr for _, expr in items)]
+    if compared != [value] or any(not columns(each) <= found and not columns(each) <= known for each in read):
+        return None
+    held = {expr: new.column(c.name, c.type, c.nullable) for c, expr in items if columns(expr) <= found}
+    held |= {expr: new.column("key", expr.type, True) for expr in (*(t for _, t in equal), value) if expr not in held}
+    chosen = TopN(
+        Filter(rows, conjunction(own)) if own else rows,
+        tuple(key for key in keys[1:] if columns(key[0]) <= found),
+        1,
+        partition=(*(theirs for _, theirs in equal), value),
+        clause=top.clause,
+        span=top.span,
+    )
+    mine, best = new.copies(partition), new.column("best", value.type, True)
+    extreme = _extreme(top.child, mine, first, best, new)
+    nearest = Join(asking, extreme, conjunction(not_distinct(expr, c) for c, expr in mine))
+    on = [call("=", ours, held[theirs]) for ours, theirs in equal]
+    joined = Join(
+        nearest,
+        _first_rows(chosen, tuple((c, expr) for expr, c in held.items()), new),
+        conjunction((*on, call("=", best, held[value]))),
+    )
+    return Project(joined, tuple((c, held.get(expr, expr)) for c, expr in items))
 
 
 def _write_over(partition: tuple[Expr, ...], order: SortKeys) -> OverClause:
