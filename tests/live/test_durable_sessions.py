@@ -18,7 +18,6 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.live.generation import Generation
 from squallpy.live.live_session import LiveSession
-from squallpy.runtime.checkpoint import durable_folder
 from squallpy.runtime.checkpoint.checkpoint import hold_lease
 from squallpy.testing.compare_rows import difference, rows_of
 from tests.kept import Killed, die_after
@@ -65,26 +64,17 @@ class World:
 
     def killed(self, act: Callable[[], object]) -> bool:
         """Do something, and be killed at one of its writes; true if it was."""
-        left, opened = self.random.randrange(25), durable_folder._open_file
-
-        def dying(*arguments: Any, **named: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                raise Killed
-            return opened(*arguments, **named)
-
-        self.patch.setattr(durable_folder, "_open_file", dying)
+        lives_on = die_after(self.random.randrange(25), self.patch)
         try:
             act()
         except Killed:
             self.kills += 1
-            self.patch.setattr(durable_folder, "_open_file", opened)
+            lives_on()
             self.session._opened.close()  # NB: what the end of a process does
             self.session = self.open()
             return True
         finally:
-            self.patch.setattr(durable_folder, "_open_file", opened)
+            lives_on()
         return False
 
     def act(self) -> None:

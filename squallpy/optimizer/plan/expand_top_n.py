@@ -110,8 +110,7 @@ def _nearest_row(top: TopN, items: Items, new: ColumnAllocator) -> Node | None:
         case _:
             return None
     equal, own, compared = list[tuple[Expr, Expr]](), list[Expr](), list[Expr]()
-    tests = conjuncts(predicate)
-    for test in tests:
+    for test in conjuncts(predicate):
         if columns(test) <= found:
             own.append(test)
         elif not columns(test) <= known:

@@ -137,11 +137,8 @@ class StatePartition:
 
     def _trusts(self, head: Head, identity: str) -> bool:
         """True if local files are as the head describes."""
-        theirs, ours = (
-            (head.boot, head.identity, head.run, head.layout),
-            (boot_id(), identity, self._run, layout_stamp()),
-        )
-        return theirs == ours and not head.dirty
+        theirs = head.boot, head.identity, head.run, head.layout
+        return theirs == (boot_id(), identity, self._run, layout_stamp()) and not head.dirty
 
     def _advance(self, head: Head, messages: Sequence[bytes], stage: int, is_last: bool) -> bytes:
         """Apply the next step."""

@@ -41,7 +41,7 @@ from squallpy.runtime.kernels.kernel_compiler import VECTOR, Vector, address, in
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_arithmetic import copy
-from squallpy.runtime.kernels.primary_index import first_slice, is_by_runs
+from squallpy.runtime.kernels.primary_index import first_slice, is_by_runs, put_picked
 
 ALONE = 1 << 31  # numbers from here on are no block's, but stand for record `number − ALONE`
 
@@ -430,8 +430,7 @@ def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
     key = address(frame) + 8 * (frame[at.SCRATCH] + 6 * at.CHUNK)
     found = np.empty(n, np.int64)
     for row in range(n):
-        for i in range(width):
-            store(key, load(picks, i), load(base, row * width + i))
+        put_picked(key, picks, base + 8 * row * width, width)
         found[row] = hash_picked(key, picks, width)
     total = 0
     for row in range(n):
@@ -442,8 +441,7 @@ def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
             if ahead < n:
                 number = _peeked(table, peek(table, shape, home(found[ahead], shape), found[ahead]), found[ahead])
                 _ask(number, arena, keys, wide, depth)
-        for i in range(width):
-            store(key, load(picks, i), load(base, row * width + i))
+        put_picked(key, picks, base + 8 * row * width, width)
         position = _seek(table, shape, home(found[row], shape), found[row], key, picks, width, arena, keys, wide)
         number = (load(table, position) & LOW) - 1 if position >= 0 else -1
         found[row] = number

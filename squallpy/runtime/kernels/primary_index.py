@@ -7,7 +7,7 @@ Pool(2, payload, ((0,),), adaptive=True)    column 0, an entry for each run that
 
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.hashing import hash_picked
-from squallpy.runtime.kernels.intrinsics import load
+from squallpy.runtime.kernels.intrinsics import load, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
 
@@ -35,6 +35,13 @@ def hash_record(frame: Vector, key: int) -> int:
     """Hash of the key at an address, by which the index has it."""
     columns = indexed_columns(frame)
     return hash_picked(key, address(frame) + 8 * (columns + 1), frame[columns])
+
+
+@inlined
+def put_picked(key: int, picks: int, values: int, width: int) -> None:
+    """Put `width` words into the columns of a key whose positions stand at address `picks`."""
+    for i in range(width):
+        store(key, load(picks, i), load(values, i))
 
 
 @inlined

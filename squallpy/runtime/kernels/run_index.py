@@ -100,6 +100,15 @@ def begins_run(frame: Vector, record: int) -> bool:
 
 
 @inlined
+def _end_of_run(frame: Vector, record: int, count: int, key: int) -> int:
+    """Return the first record of `count`, behind one that agrees with the key at an address, that does not."""
+    end = record + 1
+    while end < count and agree(frame, end, key):
+        end += 1
+    return end
+
+
+@inlined
 def _count_entries(frame: Vector, more: int) -> None:
     store(frame[HEAD], at.ENTRIES, load(frame[HEAD], at.ENTRIES) + more)
 
@@ -168,9 +177,7 @@ def runs_of(frame: Vector, key: int, h: int) -> int:
             if runs == 0:
                 place, first = position, record
             runs += 1
-            end = record + 1
-            while end < count and agree(frame, end, key):
-                end += 1
+            end = _end_of_run(frame, record, count, key)
             total += end - record
         position = after(position, shape)
         entry = load(table, position)
@@ -192,9 +199,7 @@ def record_in_runs(frame: Vector, group: int, i: int) -> int:
         entry = load(table, position)
         record = (entry & LOW) - 1
         if is_of(entry, head) and agree(frame, record, key):
-            end = record + 1
-            while end < count and agree(frame, end, key):
-                end += 1
+            end = _end_of_run(frame, record, count, key)
             if i < end - record:
                 return record + i
             i -= end - record

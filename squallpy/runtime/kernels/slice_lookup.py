@@ -6,11 +6,11 @@ from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.group_index import group_length, group_of, group_record
 from squallpy.runtime.kernels.hash_index import LOW, ask, home, is_of, peek, table_of
 from squallpy.runtime.kernels.hashing import hash_picked
-from squallpy.runtime.kernels.intrinsics import load, prefetch, store
+from squallpy.runtime.kernels.intrinsics import load, prefetch
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel, making
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.postings import sliced
-from squallpy.runtime.kernels.primary_index import indexed_columns, is_by_runs
+from squallpy.runtime.kernels.primary_index import indexed_columns, is_by_runs, put_picked
 from squallpy.runtime.kernels.run_index import MANY, RUN, record_in_runs, runs_of
 
 
@@ -40,8 +40,7 @@ def _sliced_by_primary_index(frame: Vector, bound: Vector) -> tuple[Words, Words
     key = address(frame) + 8 * (frame[at.SCRATCH] + 6 * at.CHUNK)
     hashes, found = np.empty(n, np.int64), np.empty(n, np.int64)
     for row in range(n):
-        for i in range(width):
-            store(key, load(picks, i), load(base, row * width + i))
+        put_picked(key, picks, base + 8 * row * width, width)
         hashes[row] = hash_picked(key, picks, width)
     total = 0
     for row in range(n):
@@ -52,8 +51,7 @@ def _sliced_by_primary_index(frame: Vector, bound: Vector) -> tuple[Words, Words
             entry = load(table, peek(table, shape, home(hashes[ahead], shape), hashes[ahead]))
             if is_of(entry, hashes[ahead]):
                 prefetch(keys + ((entry & LOW) - 1) * wide)
-        for i in range(width):
-            store(key, load(picks, i), load(base, row * width + i))
+        put_picked(key, picks, base + 8 * row * width, width)
         found[row] = entries_of(frame, key, hashes[row])
         total += group_length(found[row])
     rows, records, end = np.empty(total, np.int64), np.empty(total, np.int64), 0
