@@ -19,6 +19,7 @@ from squallpy.logical.bind import Script, ScriptBinder
 from squallpy.logical.nodes import Query
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 from squallpy.runtime.replan import with_whole_rows
+from squallpy.runtime.reshard import find_immovable_join
 from squallpy.runtime.sources import infer_fields
 from squallpy.runtime.sources.foreign_source import ForeignSource
 from squallpy.runtime.sources.registry import infer_foreign, open_foreign
@@ -72,8 +73,10 @@ class SessionCompiler:
         return Compiler(script, self.settings, self.programs, self.rows, self.present, moves=True)
 
     def compile(self, catalog: Catalog, queries: Sequence[Query], partitions: int) -> CompiledQuery:
-        """Compile queries that are kept fresh together."""
+        """Compile queries that are kept fresh together; SQ7003 if a plan that was set has state that cannot move."""
         compiled = self.compiler(catalog, queries).compile(queries, partitions, {})
+        if reason := find_immovable_join(compiled.plan):
+            raise self._immovable(reason)
         relations = tuple(catalog.relations[r.name] for r in compiled.relations)  # NB: a plan's may number rows, too
         return replace(compiled, plan=with_whole_rows(compiled.plan), relations=relations)
 
@@ -83,6 +86,13 @@ class SessionCompiler:
             message = f"USING spark reads {relation.name} by Spark's readStream, which a session does not"
             raise SquallError("SQ3001", message, relation.span, "run a script with squall run")
         return open_foreign(relation, self.base, lambda _: ("", None), self.shared)  # type: ignore[arg-type,return-value]
+
+    def _immovable(self, reason: str) -> SquallError:
+        """Make the error for settings of joins whose state could not go to the plan of the next view."""
+        given = f"join.operator={self.settings.join_operator}"
+        given = f"{given}, join.groups=on" if self.settings.join_groups else given
+        message = f"{given}: a session moves its state to the plan of each new view, and {reason}"
+        return SquallError("SQ7003", message, hint="leave it out, or run the query as a script: squall run")
 
     def _infer(self, relation: Relation) -> Relation:
         """Infer the columns of a relation, once: files may go when they have been read."""

@@ -54,6 +54,15 @@ _COPIES = Send("", "", None)
 _OF_MIGRATIONS = (Role.OTHER_GRID, Role.REACHED, Role.CHANGES)
 
 
+def find_immovable_join(plan: Plan) -> str:
+    """Return why the state of a plan's joins cannot move to another plan; empty if it can."""
+    if plan.grid and not plan.on_grid:
+        return "its joins are on a grid that does not adapt"
+    if plan.hypercube:
+        return "its join is on a hypercube"
+    return "its joiners are in groups" if plan.groups else ""
+
+
 @dataclass(frozen=True)
 class RecordHomes:
     """The homes of the records of a plan's pools, under the plan of a batch that adaptive joins have come to."""
@@ -62,12 +71,8 @@ class RecordHomes:
     policy: MigrationPolicy | None
 
     def __post_init__(self) -> None:
-        if self.plan.grid and not self.plan.on_grid:
-            raise CannotMove("its joins are on a grid that does not adapt")
-        if self.plan.hypercube:
-            raise CannotMove("its join is on a hypercube")
-        if self.plan.groups:
-            raise CannotMove("its joiners are in groups")
+        if reason := find_immovable_join(self.plan):
+            raise CannotMove(reason)
         if self.plan.matrices and self.plan.matrices.parts:
             raise CannotMove("its matrices are in blocks on partitions")
 

@@ -52,3 +52,54 @@ def fault_a_batch_that_fails_on_spark_ends_the_session(cluster: Any) -> None:
             s.step()
         with pytest.raises(squallpy.SquallError, match="SQ5001"):
             s.step()
+
+
+TABLES = ("r", "a", "b"), ("s", "b", "c"), ("t", "c", "a")
+OF_THREE = "SELECT COUNT(*) AS n FROM r, s, t WHERE r.b = s.b AND s.c = t.c AND t.a = r.a"
+OF_TWO = "SELECT r.a, s.c FROM r, s WHERE r.b < s.b"
+
+
+@pytest.mark.parametrize(
+    ("setting", "query", "reason"),
+    [
+        ("join.operator=HyperCube", OF_THREE, "hypercube"),
+        ("join.operator=StaticMid", OF_TWO, "grid that does not adapt"),
+        ("join.operator=StaticOpt", OF_TWO, "grid that does not adapt"),
+        ("join.groups=on", OF_TWO, "in groups"),
+    ],
+)
+def test_joins_whose_state_cannot_move_are_refused_by_name(
+    setting: str, query: str, reason: str, cluster: Any, tmp_path: Path
+) -> None:
+    def open(*settings: str) -> squallpy.Session:
+        given = {"partitions": 3, **dict(each.split("=") for each in settings)}
+        return squallpy.connect("spark", spark=cluster.session, checkpoint=tmp_path / "kept", settings=given)
+
+    told, view = f"SQ7003.* {setting}.*: a session moves .*{reason}, leave it out", f"MATERIALIZED VIEW v AS {query}"
+    with open(setting) as s:
+        for name, *columns in TABLES:
+            s.stream(name, schema=dict.fromkeys(columns, "BIGINT"))
+        with pytest.raises(squallpy.SquallError, match=told):
+            s.sql(f"CREATE {view}")
+    with open() as s:
+        s.sql(f"CREATE {view}")
+        for name, *columns in TABLES:
+            s.push(name, [dict.fromkeys(columns, n) for n in range(4)])
+        s.run_until_caught_up()
+        before = sorted(map(str, s.view("v").to_pylist()))
+        name, _, value = setting.partition("=")
+        with pytest.raises(squallpy.SquallError, match=told):
+            s.sql(f"SET {name} = '{value}'")
+        assert sorted(map(str, s.view("v").to_pylist())) == before != []
+    with pytest.raises(squallpy.SquallError, match=told):
+        open(setting)
+
+
+def test_sessions_share_one_of_spark(cluster: Any) -> None:
+    with squallpy.connect("spark", spark=cluster.session) as s, squallpy.connect("spark", spark=cluster.session) as t:
+        for n, each in enumerate((s, t), 1):
+            each.stream("r", schema={"a": "BIGINT"})
+            each.sql("CREATE MATERIALIZED VIEW v AS SELECT SUM(a) AS a FROM r")
+            each.push("r", {"a": [n]})
+            each.run_until_caught_up()
+        assert [each.view("v").to_pylist() for each in (s, t)] == [[{"a": 1}], [{"a": 2}]]

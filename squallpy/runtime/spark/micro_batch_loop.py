@@ -15,6 +15,7 @@ import threading
 import uuid
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import count
 from time import perf_counter, time
 from typing import Any
 from urllib.parse import urlsplit
@@ -186,7 +187,7 @@ class _Loop:
         clock = self.session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
         use_plain_file_manager(self.session, self.job.checkpoint)
         writer = clock.writeStream.foreachBatch(self._tick)
-        writer = writer.queryName(self.job.name) if self.job.name else writer
+        writer = writer.queryName(_free_name(self.session, self.job.name)) if self.job.name else writer
         self._query = writer.option("checkpointLocation", self.job.checkpoint).start()
         return self._query
 
@@ -352,6 +353,12 @@ class _Loop:
         # NB: parsed from JSON, as PySpark's object takes ten times as long to build
         progress = self._query and self._query._jsq.lastProgress()
         return dict(json.loads(progress.json())) if progress else {}
+
+
+def _free_name(session: SparkSession, name: str) -> str:
+    """Return a name, with a number if a query of the session has it: q, q 2, q 3, …"""
+    taken = {query.name for query in session.streams.active}
+    return next(each for n in count(1) if (each := name if n == 1 else f"{name} {n}") not in taken)
 
 
 def _translate_failure(message: str) -> Exception:
