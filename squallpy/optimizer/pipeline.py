@@ -36,6 +36,7 @@ from squallpy.optimizer.plan.full_joins_by_key import full_joins_by_key
 from squallpy.optimizer.plan.groupjoin import groupjoin
 from squallpy.optimizer.plan.left_join_to_anti_join import left_join_to_anti_join
 from squallpy.optimizer.plan.materialise_outer_joins import materialise_outer_joins
+from squallpy.optimizer.plan.restrict_groups import restrict_groups
 from squallpy.optimizer.plan.semi_joins_in_recursion import semi_joins_in_recursion
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
 from squallpy.optimizer.plan.window_functions.expand import expand_window_functions
@@ -157,6 +158,11 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "a window moves with the clocks of all streams under its clause, which no single operator knows",
         lambda plan, context: assign_window_clocks(plan, context.ids, context.report_late),
         is_required=True,
+    ),
+    FunctionPass(
+        "restrict_groups",
+        "when filters are at their relations, and windows have clocks; before EXISTS is counts, which all rows read",
+        restrict_groups,
     ),
     node_pass(
         "exists_not_equal",
