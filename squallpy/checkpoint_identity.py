@@ -5,6 +5,7 @@ fingerprint(compiled, …)   →   the query and what it reads; its plan, which 
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from squallpy.base.json_codec import to_json
@@ -32,6 +33,8 @@ class Setup:
         final: The final result is wanted.
         apart: The places of queries whose changes go to sinks, and which partitions may print.
         bounded: Relations will have no more rows than these.
+        rows: Rows of relations that were read when the plan was chosen by them.
+        present: Relations of which these are what there is at a time.
     """
 
     settings: Settings
@@ -40,6 +43,8 @@ class Setup:
     final: bool
     apart: tuple[int, ...] = ()
     bounded: bool = False
+    rows: dict[str, int] = field(default_factory=dict)
+    present: tuple[str, ...] = ()
 
 
 def fingerprint(

@@ -7,6 +7,7 @@ from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
+from squallpy.choice_schedule import FIRST_ROWS, depends_on_rows
 from squallpy.codegen.program import print_plan
 from squallpy.compiler import CompiledProgram, CompiledQuery, Compiler
 from squallpy.logical.explain_text import show
@@ -81,6 +82,7 @@ def why_text(
     lines += ["", "VIEWS and when they are looked up"] if compiled.program.stored else []
     for view in compiled.program.stored:
         lines.append(f"  {view.name}({Names(view.keys).list(view.keys)}): {_use(compiled.program, view)}")
+    lines += _list_choice(compiled, bounded)
     if partitions > 1:
         known = compiler.sizes_of(compiled.program, sizes)
         found = compare_placements(compiled.program, known, partitions, has_band=plan.band is not None)
@@ -98,6 +100,21 @@ def _list_reasons(steps: Collection[str]) -> Iterator[str]:
         if rules or each.name in steps:
             done = f" by {', '.join(rules)}" if rules else ""
             yield f"  {each.name}{done}: {each.reason}"
+
+
+def _list_choice(compiled: CompiledProgram, bounded: bool) -> Iterator[str]:
+    """Tell by which rows of relations view trees were chosen, and when they are again."""
+    if not depends_on_rows(compiled):
+        return
+    models = [aux for aux in compiled.lowered.auxiliary if isinstance(aux.kind, ModelRows)]
+    counts = {name: f"{rows:,}" for aux in models for name, rows in aux.kind.sizes if rows}  # type: ignore[union-attr]
+    relations = {atom.relation for aux in models for term in aux.view.terms for atom in term.atoms}
+    counts |= {each.name: f"{each.expected_rows:,} expected" for each in relations if each.expected_rows}
+    yield ""
+    yield "VIEW TREES keep rows or payloads by the rows of relations"
+    yield f"  {', '.join(f'{name} {counts[name]}' for name in sorted(counts)) or 'none is known yet: payloads'}"
+    if not bounded:
+        yield f"  chosen anew when {FIRST_ROWS:,} rows have been read, and whenever there are twice as many"
 
 
 def _use(program: TriggerProgram, view: View) -> str:

@@ -6,42 +6,36 @@ text → Script → queries → `compiler.py` → plan → executor → sink
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.errors import SquallError
-from squallpy.base.events import CHECKPOINT, INFO, log_event
-from squallpy.base.json_codec import from_json
 from squallpy.base.records import dataclass
 from squallpy.base.recursion import guarded_depth, run_deep
 from squallpy.base.settings import Settings
-from squallpy.base.timing import Trace, read_time
 from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
 from squallpy.catalog.relation import Field, Relation
 from squallpy.catalog.sink_spec import CHANGES, FINAL, SinkSpec
 from squallpy.catalog.window_spec import NOW
-from squallpy.checkpoint_identity import Setup, columns_read, fingerprint, plan_identity
-from squallpy.compiler import CompiledQuery, Compiler, results_apart
+from squallpy.checkpoint_identity import Setup, columns_read, fingerprint
+from squallpy.compiler import CompiledQuery, Compiler
 from squallpy.explain import PLACED, SIZED, Timer, Tracer, list_passes, program_stage_text, stage_text, why_text
 from squallpy.frontend.source_text import read_directive, read_script
 from squallpy.logical.bind import Script, compile_script
 from squallpy.logical.nodes import Query
-from squallpy.physical.plan import Plan
+from squallpy.run_choice import RunChoice
+from squallpy.run_plans import Executor, PlannedRun, RunOptions, RunPlanner
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 
-if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN starts at once
-    import pyarrow as pa
+__all__ = ["Executor", "RunOptions", "ScriptSession", "Target"]
 
+if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN starts at once
     from squallpy.maintain.matrix.matrix_program import MatrixProgram
-    from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity, MoveState
+    from squallpy.runtime.batch.delivery import Delivery
     from squallpy.runtime.checkpoint.lease import Lease
-    from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
     from squallpy.runtime.observers.dead_letters import DeadLetters
-    from squallpy.runtime.observers.profile import Profile
     from squallpy.runtime.observers.protocol import Observer
     from squallpy.runtime.observers.report import BatchReport
     from squallpy.runtime.query_input import Reading
@@ -49,66 +43,8 @@ if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN s
     from squallpy.runtime.sinks.outputs import Outputs
     from squallpy.runtime.sinks.protocol import Sink
     from squallpy.runtime.sinks.query_output import QueryOutput
-    from squallpy.runtime.sources.input import Input
     from squallpy.runtime.sources.protocol import Source
     from squallpy.runtime.spark.executor import SparkExecutor
-
-
-class Executor(Protocol):
-    """Runs a plan: `begin` before the first batch, every batch to `on_batch` until that says stop; then the result as
-    of the last."""
-
-    schemas: "tuple[pa.Schema, ...]"
-
-    def run(
-        self,
-        on_batch: "Callable[[int, BatchChanges, BatchReport], bool]",
-        begin: Callable[[], None],
-        stop: threading.Event,
-    ) -> None: ...
-
-    def final(self) -> "tuple[pa.Table, ...]": ...
-
-    def result(self, query: int) -> "pa.Table": ...
-
-    @property
-    def usage(self) -> Mapping[str, Mapping[str, int]]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """Options of a run.
-
-    Args:
-        trigger: When batches of streams without end begin.
-        changes: The printed changes of each batch are wanted, of a query without a sink.
-        final: The final result is wanted, of a query without a sink.
-        out: The sink of queries that have none; None: they are only printed.
-        measured: The size of the state is wanted.
-        late: Rows that came after their window had passed are wanted.
-        profile: Collects where the time of each batch goes.
-        conf: Settings of Spark's own.
-        tap: Makes another sink of a query whose changes are wanted, which gets them as well.
-        clock: A clock that never jumps, by which batches of streams without end begin and windows close.
-        read_time: Gives the time of day in microseconds, which NOW() is.
-    """
-
-    backend: str = "spark"
-    master: str = "local[2]"
-    batch_rows: int | None = None
-    trigger: BatchTrigger = AS_IT_COMES
-    changes: bool = False
-    final: bool = True
-    out: SinkSpec | None = None
-    measured: bool = False
-    late: bool = False
-    checkpoint: str | None = None
-    lease: "Lease | None" = None  # of the checkpoint, if the caller has it already
-    profile: "Profile | None" = None
-    conf: Mapping[str, str] = field(default_factory=dict)
-    tap: "Callable[[Query], Sink] | None" = None
-    clock: Callable[[], float] = monotonic
-    read_time: Callable[[], int] = read_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,36 +217,21 @@ class ScriptSession:
     ) -> None:
         from squallpy.runtime.batch.delivery import Delivery
         from squallpy.runtime.checkpoint.checkpoint import is_used
-        from squallpy.runtime.checkpoint.state_folders import Committed
-        from squallpy.runtime.observers.protocol import QueryStart
-        from squallpy.runtime.query_input import open_reading
         from squallpy.runtime.sinks.protocol import AtEnd, NoOutput, Sinks
-        from squallpy.runtime.sources.source_report import measure_sources
 
-        queries, folder = tuple(target.query for target in targets), options.checkpoint
-        reading = open_reading(
-            self.script.relations, self.path.parent, folder, options.trigger, self.foreign, options.clock,
-            options.read_time,
-        )  # fmt: skip
-        partitions = self.settings.partitions if options.backend == "spark" else 1
-        apart = tuple(n for n, t in enumerate(targets) if t.options.out and t.options.changes and not t.options.tap)
-        final = any(target.options.final for target in targets)
-        setup = Setup(self.settings, partitions, options.late, final, apart if partitions > 1 else (), reading.has_end)
-        compiled = self._compile_as(queries, setup, reading.sizes)
-        batch_rows = options.batch_rows or self.settings.batch_rows
-        has_time = NOW.name in compiled.plan.clocks
-        reading.select(compiled.relations, columns_read(compiled), batch_rows, self.settings.interleave, has_time)
-        sizes = {r.name: reading.sizes[r.name] for r in compiled.relations}
-        made_for = run_deep(lambda: fingerprint(compiled, reading.order, sizes, setup))
+        queries, folder, reading = tuple(target.query for target in targets), options.checkpoint, self._reading(options)
+        planner = RunPlanner(self.compiler, options, self.path.stem, self.tasks)
+        run: PlannedRun | None = self._plan(queries, planner, reading, self._setup(targets, options, reading))
+        assert run
+        choice = RunChoice(planner, run.setup)
         if lease:
             lease.check()
-        move = partial(self._move, queries, compiled.plan)
         with ExitStack() as opened:
             resumes = folder is not None and is_used(folder)
             sinks, printed = list["Sink"](), [target for target in targets if target.query.is_printed]
             for target in targets:  # NB: a run that starts over clears them before its checkpoint is used
                 if target.options.out and outputs:
-                    opened_sink = outputs.open(target.options.out, made_for.query, resumes)
+                    opened_sink = outputs.open(target.options.out, run.made_for.query, resumes)
                     sinks.append(opened.enter_context(closing(opened_sink)))
                 elif target.query.view:
                     sinks.append(NoOutput())
@@ -318,18 +239,75 @@ class ScriptSession:
                     sinks.append(sink if len(printed) == 1 else AtEnd(sink))
                 if options.tap and target.options.changes:
                     sinks[-1] = Sinks(sinks[-1], options.tap(target.query))
-            location = opened.enter_context(self._state_location(options, made_for, reading, move))
+            delivery, is_first = Delivery(sinks, observer, stop, reading.number, options.profile, lease), True
+            wanted = [target.options.changes for target in targets]
+            while run:
+                self._run_plan(run, choice, planner, wanted, delivery, stop, working, is_first)
+                again = choice.chosen
+                if again:  # NB: with a checkpoint as if it was started again, which reads what is there
+                    reading = self._reading(options) if folder else reading
+                run, is_first = self._plan(queries, planner, reading, again) if again else None, False
+
+    def _reading(self, options: RunOptions) -> "Reading":
+        from squallpy.runtime.query_input import open_reading
+
+        return open_reading(
+            self.script.relations, self.path.parent, options.checkpoint, options.trigger, self.foreign, options.clock,
+            options.read_time,
+        )  # fmt: skip
+
+    def _setup(self, targets: Sequence["Target"], options: RunOptions, reading: "Reading") -> Setup:
+        """Describe how the first plan of a run is made; one that goes on begins with that of its checkpoint."""
+        from squallpy.runtime.checkpoint.checkpoint import recorded_setup
+
+        partitions = self.settings.partitions if options.backend == "spark" else 1
+        apart = tuple(n for n, t in enumerate(targets) if t.options.out and t.options.changes and not t.options.tap)
+        final = any(target.options.final for target in targets)
+        known = recorded_setup(options.checkpoint) if options.checkpoint else {}
+        return Setup(
+            self.settings, partitions, options.late, final, apart if partitions > 1 else (), reading.has_end,
+            known.get("rows", {}), tuple(known.get("present", ())),
+        )  # fmt: skip
+
+    def _plan(self, queries: Sequence[Query], planner: RunPlanner, reading: "Reading", setup: Setup) -> PlannedRun:
+        """Plan a run, and choose what it reads."""
+        compiled = planner.compile(queries, setup, reading.sizes)
+        batch_rows = planner.options.batch_rows or self.settings.batch_rows
+        has_time = NOW.name in compiled.plan.clocks
+        reading.select(compiled.relations, columns_read(compiled), batch_rows, self.settings.interleave, has_time)
+        sizes = {r.name: reading.sizes[r.name] for r in compiled.relations}
+        made_for = run_deep(lambda: fingerprint(compiled, reading.order, sizes, setup))
+        return PlannedRun(reading, setup, compiled, made_for)
+
+    def _run_plan(
+        self,
+        run: PlannedRun,
+        choice: RunChoice,
+        planner: RunPlanner,
+        wanted: Sequence[bool],
+        delivery: "Delivery",
+        stop: threading.Event,
+        working: Callable[[bool], None],
+        is_first: bool,
+    ) -> None:
+        """Run a plan to the end of its input, or until another one is chosen."""
+        from squallpy.runtime.checkpoint.state_folders import Committed
+        from squallpy.runtime.observers.protocol import QueryStart
+        from squallpy.runtime.sources.source_report import measure_sources
+
+        reading, compiled, queries = run.reading, run.compiled, run.compiled.queries
+        with planner.open_state(run) as location:
+            choice.begin(run)
             input = reading.begin(location)
-            measure = partial(measure_sources, input) if options.measured or reading.batches is None else None
-            delivery = Delivery(sinks, observer, stop, reading.number, options.profile, lease, measure)
-            input, wanted = replace(input, on_idle=delivery.idle), [target.options.changes for target in targets]
-            executor = self._executor(compiled.plan, input, location, options, wanted)
-            for each, query, schema in zip(sinks, queries, executor.schemas, strict=True):
-                each.begin(query, schema, reading.batches)
+            measure = partial(measure_sources, input) if planner.options.measured or reading.batches is None else None
+            delivery.follow(reading.number, measure)
+            input = replace(input, on_idle=delivery.idle)
+            executor = planner.open_executor(compiled.plan, input, location, wanted)
+            delivery.begin(queries, executor.schemas, reading.batches)
             if compiled.plan.partitioned:
                 cast("SparkExecutor", executor).writers = {
                     n: cast("QueryOutput", each).part_writer(n, self.settings.sinks_part_rows)
-                    for n, each in enumerate(sinks)
+                    for n, each in enumerate(delivery.sinks)
                     if compiled.is_printed_by_partitions(n)
                 }
             done = Committed(location.durable).batches if location else 0
@@ -338,86 +316,19 @@ class ScriptSession:
             about = QueryStart(
                 queries, reading.batches, executor.final, done, compiled.plan, executor.result, lambda: executor.usage
             )
-            observer.on_query_started(about)
-            executor.run(delivery.batch, lambda: working(True), stop)
-            finals = executor.final()
-            if lease:
-                lease.check()
-            for each, final in zip(sinks, finals, strict=True):
-                each.final(final)
-                each.finish(stopped=stop.is_set())
-            observer.on_query_terminated(delivery.summary)
+            (delivery.observer.on_query_started if is_first else delivery.observer.on_plan_changed)(about)
 
-    def _compile_as(self, queries: Sequence[Query], setup: "Setup", sizes: Mapping[str, int]) -> CompiledQuery:
-        compiler = replace(self.compiler, settings=setup.settings)
-        compiled = compiler.compile(queries, setup.partitions, dict(sizes), setup.late, setup.apart, setup.bounded)
-        if compiled.plan.only_grows and not setup.final:
-            apart = tuple(results_apart(compiled, setup.apart))  # NB: rows that only come need not meet
-            plan = replace(compiled.plan, keeps_results=False, partitioned=apart)
-            compiled = replace(compiled, plan=plan)
-        return compiled
+            def deliver(batch: int, changes: "BatchChanges", report: "BatchReport") -> bool:
+                return delivery.batch(batch, changes, report) and not choice.choose(run, batch, lambda: executor.usage)
 
-    def _move(
-        self,
-        queries: Sequence[Query],
-        plan: Plan,
-        was: "CheckpointIdentity",
-        before: "StateLocation",
-        after: "StateLocation",
-        done: "Committed",
-    ) -> Any:
-        """Move the state of queries to another plan (`checkpoint.MoveState`)."""
-        from squallpy.runtime.checkpoint.checkpoint import CannotMove
-        from squallpy.runtime.reshard import Reshard
+            executor.run(deliver, lambda: working(True), stop)
+            if choice.chosen is None:
+                delivery.end(executor.final())
 
-        old = self._compile_as(queries, from_json(Setup, was.setup), was.sizes)
-        if plan_identity(old) != was.plan:
-            raise CannotMove("it was made by another version, or for other sizes")
-        log_event(CHECKPOINT, INFO, "move", batch=done.batches, before=old.plan.partitions, after=plan.partitions)
-        return Reshard(old.plan, plan, done.batches, done.facts or {}, was.sizes)(before, after)
-
-    @contextmanager
-    def _state_location(
-        self, options: RunOptions, made_for: "CheckpointIdentity", reading: "Reading", move: "MoveState"
-    ) -> Iterator["StateLocation | None"]:
-        """Open the state of a run; None for a local one that is not to be resumed."""
-        from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
-        from squallpy.runtime.checkpoint.durable_folder import open_durable
-        from squallpy.runtime.checkpoint.state_folders import temporary_location
-
-        snapshot, local = self.settings.snapshot_mb << 20, self.settings.local_dir
-        if folder := options.checkpoint:
-            rows, inputs = reading.batch_rows, reading.inputs
-            location = open_checkpoint(folder, made_for, rows, local, snapshot, inputs, reading.repeat, move)
-            yield location
-            if inputs:
-                inputs.save(open_durable(folder, "driver"), ended=True)
-            location.delete_local()  # NB: only after a clean end; after a crash it is reused
-        elif options.backend == "spark":
-            with temporary_location(local, made_for.plan, snapshot) as location:
-                yield location
-        else:
-            yield None
-
-    def _executor(
-        self, plan: Plan, input: "Input", location: "StateLocation | None", options: RunOptions, wanted: Sequence[bool]
-    ) -> "Executor":
-        from squallpy.runtime.compiled.functions import compile_plan, printed_code
-
-        trace, compiled = Trace(on=options.profile is not None), compile_plan(plan, self.settings.compile)
-        if options.backend == "spark":
-            from squallpy.runtime.spark.executor import SparkExecutor
-
-            assert location is not None
-            return SparkExecutor(
-                plan, input, location, options.master, self.settings.splits, options.conf, wanted, trace,
-                self.path.stem, code=printed_code(compiled),
-            )  # fmt: skip
-        from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor
-
-        if location is not None:
-            return DurableLocalExecutor(plan, input, location, wanted, trace, compiled)
-        return LocalExecutor(plan, input, wanted, options.measured, trace, compiled=compiled)
+    @property
+    def tasks(self) -> Mapping[str, int]:
+        """The most tasks that read a relation, where they are not all."""
+        return {}
 
     @property
     def _queries(self) -> tuple[Query, ...]:

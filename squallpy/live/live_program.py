@@ -15,6 +15,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.settings import Settings
 from squallpy.catalog.window_spec import NOW
 from squallpy.checkpoint_identity import columns_read
+from squallpy.choice_schedule import depends_on_rows, rows_present
 from squallpy.compiler import CompiledQuery
 from squallpy.live.backend import Backend, Code
 from squallpy.live.backfill_from_streams import StreamBackfill
@@ -25,7 +26,6 @@ from squallpy.live.live_executor import LiveExecutor
 from squallpy.logical.nodes import Query
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place
-from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.trigger_program import TriggerProgram
 from squallpy.program.view_identity import ViewIdentities
 from squallpy.runtime.batch.delivery import Delivery
@@ -43,7 +43,6 @@ from squallpy.runtime.session_input import Log, SessionInput
 from squallpy.runtime.sinks.protocol import Sink
 from squallpy.runtime.sources.arrivals import Decision
 from squallpy.runtime.sources.input import Input, whole
-from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import Store
 
 Compile = Callable[[Sequence[Query], int], CompiledQuery]
@@ -153,9 +152,7 @@ class LiveProgram:
     @property
     def rows_present(self) -> dict[str, int]:
         """Rows that there are of relations with deletes, where they are counted or kept by key in one place."""
-        relations, used = self.running.compiled.relations if self.running else (), self.usage
-        pools = {r.name: PoolName(r.name, Role.LEDGER if r.has_ledger else Role.LATEST) for r in relations}
-        return {name: used[pool]["records"] for name, pool in pools.items() if pool in used}
+        return rows_present(self.running.compiled.relations if self.running else (), self.usage)
 
     @property
     def is_outdated(self) -> bool:
@@ -163,8 +160,8 @@ class LiveProgram:
         running = self.running
         if running is None or running.plan.matrices:
             return False
-        if not any(isinstance(aux.kind, ModelRows) for aux in running.compiled.lowered.auxiliary):
-            return False  # NB: nothing else of a session's plan depends on rows
+        if not depends_on_rows(running.compiled):
+            return False
         plan = self.compile(self.queries, self._partitions).plan
         return bool(Replan(running.plan, plan, running.identities).missing)
 

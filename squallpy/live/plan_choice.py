@@ -1,12 +1,5 @@
-"""Choice of a session's plan by the rows that its relations have had: anew whenever there are twice as many.
+"""Choice of a session's plan by the rows that its relations have had (`choice_schedule`)."""
 
-10,000 rows   the plan that nothing was known for, or another one, as estimates by these rows say
-20,000 rows   …
-
-Source: `fivm-on-flink` §4.6, whose costs are of the records of views.
-"""
-
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from threading import RLock
@@ -14,11 +7,9 @@ from threading import RLock
 from squallpy.base.errors import SquallError
 from squallpy.base.events import INFO, QUERY, first_line, log_event
 from squallpy.base.records import dataclass
+from squallpy.choice_schedule import ChoiceSchedule
 from squallpy.live.live_program import LiveProgram
 from squallpy.live.session_compiler import SessionCompiler
-
-FIRST_ROWS = 10_000
-"""Rows of all relations, before which a plan is not chosen: with fewer, any is good."""
 
 
 @dataclass
@@ -32,32 +23,30 @@ class PlanChoice:
 
     compiler: SessionCompiler
     statements: RLock
-    _read: Counter[str] = field(default_factory=Counter, init=False)
-    _due: int = field(default=0, init=False)
+    _schedule: ChoiceSchedule = field(default_factory=ChoiceSchedule, init=False)
 
     def restore(self, rows: Mapping[str, int], present: tuple[str, ...]) -> None:
         """Begin with the rows by which the plan in force was chosen (`SessionRecord`)."""
         self._use(dict(rows), present)
-        self._read.update(rows)
-        self._due = 2 * self._read.total()
+        self._schedule.restore(rows)
 
     def know(self, program: LiveProgram) -> None:
         """Take note of rows that were read before, of static tables and before a restart, as sources number them."""
-        self._read |= {name: count for name, count in program.rows_read.items() if count}
+        self._schedule.know(program.rows_read)
 
     def drop(self, name: str) -> None:
         """Forget the rows of a relation."""
-        self._read.pop(name, None)
+        self._schedule.drop(name)
         self.compiler.rows = {other: rows for other, rows in self.compiler.rows.items() if other != name}
 
     def reconsider(self) -> None:
         """Choose a plan after the next batch, if there are enough rows, as the queries are others."""
-        self._due = 0
+        self._schedule.reconsider()
 
     def note(self, read: Mapping[str, int]) -> bool:
         """Take note of the rows of a batch; true if there are enough for a plan to be chosen."""
-        self._read.update(read)
-        return self._read.total() >= max(self._due, FIRST_ROWS)
+        self._schedule.add(read)
+        return self._schedule.is_due
 
     def choose(self, program: LiveProgram, change: Callable[[], None]) -> None:
         """Compile by the rows so far, and change to that plan if it is another; else all stays as it was.
@@ -68,14 +57,15 @@ class PlanChoice:
         if not self.statements.acquire(blocking=False):
             return
         self.know(program)
-        self._due, present = 2 * self._read.total(), program.rows_present
+        self._schedule.begin()
+        rows, present = self._schedule.rows, program.rows_present
         before = self.compiler.rows, self.compiler.present
-        self._use({**self._read, **present}, tuple(sorted(present)))
+        self._use({**rows, **present}, tuple(sorted(present)))
         try:
             if program.is_outdated:
                 change()
                 before = self.compiler.rows, self.compiler.present
-                log_event(QUERY, INFO, "plan changes", rows=self._read.total())
+                log_event(QUERY, INFO, "plan changes", rows=rows.total())
         except SquallError as error:
             log_event(QUERY, INFO, "plan stays", reason=first_line(error))
         finally:

@@ -145,6 +145,10 @@ class RunReader(Observer):
         self.batch = start.done - 1
         self.start = start
 
+    def on_plan_changed(self, start: QueryStart) -> None:
+        self.observers.on_plan_changed(start)
+        self.start = start
+
     def on_query_progress(self, report: BatchReport) -> None:
         self.batch = report.number
         self.observers.on_query_progress(report)

@@ -1,6 +1,6 @@
 """Sessions of plans put together by hand: the same compiler, executors and checkpoints as those of a script."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -12,16 +12,13 @@ from squallpy.catalog.catalog import Catalog
 from squallpy.catalog.relation import Relation
 from squallpy.logical.bind import Script
 from squallpy.logical.nodes import Query
-from squallpy.physical.plan import Plan
 from squallpy.plans.data_source import DataSource
-from squallpy.script_session import Executor, RunOptions, ScriptSession
+from squallpy.script_session import RunOptions, ScriptSession
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from squallpy.plans.sink import Sink  # NB: for types only: `Sink.explain` makes a session of itself
-    from squallpy.runtime.checkpoint.state_folders import StateLocation
-    from squallpy.runtime.sources.input import Input
 
 
 class PlanSession(ScriptSession):
@@ -41,10 +38,9 @@ class PlanSession(ScriptSession):
         queries = tuple(sink.query(catalog, number) for number, sink in enumerate(self._sinks, 1))
         return Script(catalog.relations, queries, notices=tuple(catalog.notices))
 
-    def _executor(
-        self, plan: Plan, input: "Input", location: "StateLocation | None", options: RunOptions, wanted: Sequence[bool]
-    ) -> "Executor":
-        return super()._executor(plan, replace(input, tasks=_tasks(self._sinks)), location, options, wanted)
+    @property
+    def tasks(self) -> Mapping[str, int]:
+        return _tasks(self._sinks)
 
     def answers(self, backend: str) -> list["pa.Table"]:
         """Run the plans until their input ends, and return the rows of each."""

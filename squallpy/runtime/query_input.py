@@ -67,6 +67,18 @@ class Reading(ABC):
         """The way in which streams without end repeat what the state of another plan has read."""
         return None
 
+    def keep_read(self) -> None:  # noqa: B027
+        """Let sources keep what is read, as it may be read again without a checkpoint."""
+
+    def find_lost(self) -> str:
+        """Return why what was read cannot be read again; empty if it can."""
+        return ""
+
+    @property
+    def rows_read(self) -> Mapping[str, int]:
+        """Rows that were read of each relation, 0 where its source does not number them."""
+        return self.sizes
+
     @abstractmethod
     def select(
         self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str, has_time: bool = False
@@ -138,6 +150,7 @@ class EndlessReading(Reading):
     order = "arrival"
     batch_rows = 1  # NB: the limit of a batch is no part of what a checkpoint is of
     _before = _again = 0
+    _arrivals: Arrivals | None = None
 
     def __init__(
         self,
@@ -165,7 +178,19 @@ class EndlessReading(Reading):
         self._has_time = has_time
         _check(self._sources, columns)
 
+    @property
+    def rows_read(self) -> Mapping[str, int]:
+        decided = self._arrivals.decided if self._arrivals else None
+        ends = {name: end for name, (_, end) in decided.spans.items()} if decided else {}
+        return {name: ends[name].get("row", 0) if name in ends else self.sizes[name] for name in self._read}
+
+    def keep_read(self) -> None:
+        for source in self._watched.values() if self._checkpoint is None else ():
+            source.keeps_pieces = True
+
     def begin(self, location: StateLocation | None) -> Input:
+        if self._arrivals:
+            return self._begin_again(self._arrivals)
         root = self._checkpoint or (location and location.durable)
         folder = join_path(root, "spool") if root else None
         for name, source in self._read.items():
@@ -181,6 +206,7 @@ class EndlessReading(Reading):
             streams, self._limit, trigger=self._trigger, tables=tables, limits=self._limits, clock=self._clock,
             read_time=self._read_time if self._has_time else None,
         )  # fmt: skip
+        self._arrivals = arrivals
         if location and self._checkpoint:
             log, done = OffsetLog(location.durable, self._watched), Committed(location.durable)
             arrivals.decided, arrivals.log = log.restore(), log.write
@@ -195,6 +221,16 @@ class EndlessReading(Reading):
                     log_event(QUERY, WARNING, "retry", batch=arrivals.decided.batch)
         return Input(self._read, arrivals, self._keyed)
 
+    def _begin_again(self, arrivals: Arrivals) -> Input:
+        """Repeat what was read, for the state of another plan, before what arrives from now on."""
+        assert arrivals.decided
+        last = arrivals.decided.batch
+        replay, number = _repeated(arrivals.decided, last + 1), self.number(last)
+        assert number is not None, "a plan is chosen behind what is repeated"
+        self._before, self._again = number + 1, replay.batches
+        arrivals.decided = arrivals.decided._replace(batch=replay.batches - 1)
+        return Input(self._read, Repeated(replay, arrivals), self._keyed)
+
     def number(self, batch: int) -> int | None:
         return self._before + batch - self._again if batch >= self._again else None
 
@@ -207,15 +243,20 @@ class EndlessReading(Reading):
         decided = OffsetLog(location.durable, self._watched).restore()
         if decided is None or not done.batches:
             return 0
-        if self._limits:
-            raise CannotMove("processing time may have closed windows")
-        for name, source in self._read.items():
-            if not isinstance(source, WatchedFiles | FileSource):
-                raise CannotMove(f"rows of {name} cannot be read again")
-            if isinstance(source, WatchedFiles) and (gone := source.find_missing()):
-                raise CannotMove(f"{gone}, which it has read, is gone")
+        if reason := self.find_lost():
+            raise CannotMove(reason)
         self._compare(decided, done.batches, done)
         return _repeated(decided, done.batches).batches
+
+    def find_lost(self) -> str:
+        if self._limits:
+            return "processing time may have closed windows"
+        for name, source in self._read.items():
+            if not isinstance(source, WatchedFiles | FileSource):
+                return f"rows of {name} cannot be read again"
+            if isinstance(source, WatchedFiles) and (gone := source.find_missing()):
+                return f"{gone}, which it has read, is gone"
+        return ""
 
     @property
     def _watched(self) -> Mapping[str, WatchedFiles]:

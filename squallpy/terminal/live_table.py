@@ -107,6 +107,9 @@ class Live(Observer):
     def on_query_started(self, start: QueryStart) -> None:
         self._results, self._number = start.results, [query.is_printed for query in start.queries].index(True)
 
+    def on_plan_changed(self, start: QueryStart) -> None:
+        self._results = start.results
+
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None) -> None:
         assert deletes is not None and inserts is not None
         if self._is_first and number:  # the run goes on from a checkpoint: earlier batches are in the result alone

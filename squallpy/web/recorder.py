@@ -148,6 +148,11 @@ class Recorder(Observer):
             self.batch = start.done - 1
             self._log.on_query_started(start)
 
+    def on_plan_changed(self, start: QueryStart) -> None:
+        with self._lock:
+            self._take_in()
+            self._metrics.on_plan_changed(start)
+
     def on_query_progress(self, report: BatchReport) -> None:
         """Keep the report until somebody looks, which costs a batch less than to take it in now."""
         if self.is_due:

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
 
 from squallpy.base.errors import SquallError
-from squallpy.script_session import ScriptSession
+from squallpy.run_plans import RunPlanner
 from tests.connectors.runs import Row, Running, run
 from tests.connectors.servers import PostgresServer
 from tests.kept import Killed
@@ -50,15 +50,15 @@ def fault_killed_before_the_first_batch(
     (tmp_path / "r.csv").write_text("".join(f"{k},1\n" for k in range(8)))
     run(script % "", checkpoint=tmp_path / "1", rows=2)
     (tmp_path / "r.csv").write_text("".join(f"{k},7\n" for k in (20, 21, 22)))
-    anew, executor = script % f", existing '{existing}'", ScriptSession._executor
+    anew, executor = script % f", existing '{existing}'", RunPlanner.open_executor
 
     def dying(*_: object) -> NoReturn:
         raise Killed
 
-    monkeypatch.setattr(ScriptSession, "_executor", dying)
+    monkeypatch.setattr(RunPlanner, "open_executor", dying)
     with pytest.raises(Killed):
         run(anew, checkpoint=tmp_path / "2", rows=2)
-    monkeypatch.setattr(ScriptSession, "_executor", executor)
+    monkeypatch.setattr(RunPlanner, "open_executor", executor)
     run(anew, checkpoint=tmp_path / "2", rows=2)
     before: list[Row] = [(k, 1) for k in range(8)] if existing == "keep" else []
     assert Counter((row["k"], row["v"]) for row in rows()) == Counter([*before, (20, 7), (21, 7), (22, 7)])

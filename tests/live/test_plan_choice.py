@@ -11,8 +11,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from squallpy import choice_schedule
 from squallpy.base.settings import Settings
-from squallpy.live import plan_choice
 from squallpy.live.backend import Backend, SparkBackend
 from squallpy.live.live_session import LiveSession
 from squallpy.live.subscription import ViewChange
@@ -116,7 +116,7 @@ class World:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_choice, "FIRST_ROWS", 200)
+    monkeypatch.setattr(choice_schedule, "FIRST_ROWS", 200)
 
 
 def follow(world: World, facts: int, steps: int) -> list[str]:

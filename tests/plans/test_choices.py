@@ -22,9 +22,9 @@ from squallpy.checkpoint_identity import Setup
 from squallpy.physical.plan import Plan
 from squallpy.plans import Aggregate, Component, DataSource, EquiJoin, Project, Sink, ThetaJoin
 from squallpy.plans.plan_session import PlanSession
+from squallpy.run_plans import Executor, RunPlanner
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.input import BatchSpans, Input
-from squallpy.script_session import Executor, ScriptSession
 from squallpy.testing.engines import KilledEngine, MemoryEngine, MovedEngine, PartitionedEngine, VolatileEngine
 from squallpy.testing.memory_source import PushedBatches
 
@@ -259,11 +259,11 @@ def test_as_many_tasks_read_a_stream_as_chosen(tmp_path: Path, monkeypatch: pyte
         dealt = opened.split(BatchSpans(number, {"r": ({"row": 0}, {"row": 9})}), 4)
         assert [sum(each.rows or 0 for each in slices.get("r", ())) for slices in dealt] in ([5, 4, 0, 0], [4, 5, 0, 0])
     told: list[Mapping[str, int]] = []
-    run = ScriptSession._executor
+    run = RunPlanner.open_executor
 
-    def executor(self: ScriptSession, plan: Plan, input: Input, *rest: Any) -> Executor:
-        told.append(input.tasks)
+    def executor(self: RunPlanner, plan: Plan, input: Input, *rest: Any) -> Executor:
+        told.append(self.tasks)
         return run(self, plan, input, *rest)
 
-    monkeypatch.setattr(ScriptSession, "_executor", executor)
+    monkeypatch.setattr(RunPlanner, "open_executor", executor)
     assert Sink(source).to_arrow().num_rows == 9 and told == [{"r": 2}]

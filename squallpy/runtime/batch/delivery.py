@@ -6,7 +6,10 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any, cast
 
+import pyarrow as pa
+
 from squallpy.base.errors import SquallError
+from squallpy.logical.nodes import Query
 from squallpy.runtime.checkpoint.lease import Lease
 from squallpy.runtime.observers.profile import Profile
 from squallpy.runtime.observers.protocol import Observer
@@ -37,12 +40,12 @@ class Delivery:
         lease: Lease | None = None,
         sources: Callable[[int], Mapping[str, SourceReport]] | None = None,
     ) -> None:
-        self._sinks, self._observer, self._stop, self._number = sinks, observer, stop, number
+        self.sinks, self.observer, self._stop, self._number = sinks, observer, stop, number
         self._profile, self._lease, self._sources = profile, lease, sources
         self._batch, self._measured = -1, 0.0
         self._start = self._last = perf_counter()
         self._images, self._whole = dict[str, int](), False
-        self._summary = RunSummary()
+        self._summary, self._begun = RunSummary(), False
 
     def batch(self, batch: int, changes: BatchChanges, report: BatchReport) -> bool:
         """Pass a batch on, unless it has been before; whether to go on after it."""
@@ -54,12 +57,24 @@ class Delivery:
         self._check()
         return not self._stop.is_set()
 
+    def begin(self, queries: Sequence[Query], schemas: Sequence[pa.Schema], batches: int | None) -> None:
+        """Begin the sink of each query, if they have not begun."""
+        for sink, query, schema in zip(() if self._begun else self.sinks, queries, schemas, strict=not self._begun):
+            sink.begin(query, schema, batches)
+        self._begun = True
+
+    def follow(
+        self, number: Callable[[int], int | None], sources: Callable[[int], Mapping[str, SourceReport]] | None
+    ) -> None:
+        """Number the batches of another plan, whose first ones repeat those so far, and measure its sources."""
+        self._number, self._sources = number, sources
+
     def idle(self) -> None:
         """Tell the observer now and then that there is nothing to read."""
         self._last = now = perf_counter()  # NB: a batch does not take the time that it was waited for
         if now > self._measured + _IDLE:
             self._measured = now
-            self._observer.on_query_idle(self._measure())
+            self.observer.on_query_idle(self._measure())
 
     def _measure(self) -> Mapping[str, SourceReport]:
         return self._sources(self._batch) if self._sources and self._batch >= 0 else {}
@@ -74,13 +89,13 @@ class Delivery:
         self._summary = self._summary.with_batch(report)
         rows = sum(some.rows for some in changes if some)
         total = self._summary.tuples
-        for sink, some in zip(self._sinks, changes, strict=True):
+        for sink, some in zip(self.sinks, changes, strict=True):
             if isinstance(some, WrittenChanges):
                 cast(PartitionedOutput, sink).commit(number, some.parts)
             else:
                 sink.batch(number, some and some.deletes, some and some.inserts)
         more: dict[str, Any] = {"seconds": seconds, "rows": rows, "total_tuples": total, "sources": self._measure()}
-        self._observer.on_query_progress(replace(report, number=number, **more))
+        self.observer.on_query_progress(replace(report, number=number, **more))
         if self._profile:
             self._profile.add(number, {**report.profile, ("print",): perf_counter() - now})
 
@@ -92,6 +107,14 @@ class Delivery:
             if self._images[name] < 0:
                 message = f"{name} has new rows of updates (+U) before, or without, the old ones (-U)"
                 raise SquallError("SQ4005", message, hint="write both, the old one first, or + and - in any order")
+
+    def end(self, finals: Sequence[pa.Table]) -> None:
+        """Pass the results on, and end the sinks."""
+        self._check()
+        for sink, final in zip(self.sinks, finals, strict=True):
+            sink.final(final)
+            sink.finish(stopped=self._stop.is_set())
+        self.observer.on_query_terminated(self.summary)
 
     @property
     def summary(self) -> RunSummary:

@@ -192,6 +192,15 @@ def recorded_sizes(folder: str) -> Mapping[str, int] | None:
     return found.sizes if found else None
 
 
+def recorded_setup(folder: str) -> Mapping[str, Any]:
+    """Return what the plan of a checkpoint was made by (`CheckpointIdentity.setup`); nothing without one."""
+    try:
+        found = _read(open_durable(folder), folder)
+    except (OSError, ImportError, ValueError, pa.ArrowException):  # NB: `open_checkpoint` says why
+        return {}
+    return found.setup if found else {}
+
+
 @contextmanager
 def hold_lease(folder: str) -> Iterator[Lease]:
     """Hold the lease of the checkpoint at a path or URI, before anything there is touched.

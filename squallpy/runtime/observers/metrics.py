@@ -64,6 +64,9 @@ class Metrics(Observer):
         is_spread = start.plan is not None and start.plan.partitions > 1
         self._joins, self._is_endless = JoinLoads(start.plan if is_spread else None), start.batches is None
 
+    def on_plan_changed(self, start: QueryStart) -> None:
+        self.on_query_started(start)
+
     def on_query_progress(self, report: BatchReport) -> None:
         joins = self._joins.note(report)
         if report.number in self._recorded_batches:

@@ -114,6 +114,10 @@ class Prometheus(Observer):
             self._seen, self._epoch = self._clock(), None
             self._note_joins(BatchReport())
 
+    def on_plan_changed(self, start: QueryStart) -> None:
+        with self._lock:
+            self._joins = JoinLoads(start.plan)
+
     def on_query_progress(self, report: BatchReport) -> None:
         self.on_batches((report,))
 

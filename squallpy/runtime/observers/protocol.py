@@ -39,8 +39,8 @@ class QueryStart:
 class Observer:
     """An observer that ignores all that it is told; others override what they look at.
 
-    Calls come in this order: on_query_started, (on_query_progress | on_query_idle)*, on_query_terminated. The queries
-    of a script run together, as one.
+    Calls come in this order: on_query_started, (on_query_progress | on_query_idle | on_plan_changed)*,
+    on_query_terminated. The queries of a script run together, as one.
     """
 
     def on_query_started(self, start: QueryStart) -> None:
@@ -51,6 +51,9 @@ class Observer:
 
     def on_query_idle(self, sources: "Mapping[str, SourceReport]") -> None:
         """Take note that there is nothing to read, at most once a second, with how far behind the last batch is."""
+
+    def on_plan_changed(self, start: QueryStart) -> None:
+        """Take note that a run goes on with another plan, behind its last batch."""
 
     def on_query_terminated(self, summary: RunSummary) -> None:
         """Take note that a run has ended, with its sums."""
@@ -81,6 +84,10 @@ class Observers(Observer):
     def on_query_idle(self, sources: "Mapping[str, SourceReport]") -> None:
         for observer in self._observers:
             observer.on_query_idle(sources)
+
+    def on_plan_changed(self, start: QueryStart) -> None:
+        for observer in self._observers:
+            observer.on_plan_changed(start)
 
     def on_query_terminated(self, summary: RunSummary) -> None:
         for observer in self._observers:

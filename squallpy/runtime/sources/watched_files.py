@@ -64,6 +64,7 @@ class WatchedFiles(Source):
         self._committed = 0  # rows of batches before the last
         self._unfinished = list[File]()  # files that are still being written
         self._columns: Sequence[str] = ()
+        self.keeps_pieces = False  # all that was read may be read again
 
     @property
     def rows(self) -> int:
@@ -137,7 +138,9 @@ class WatchedFiles(Source):
         self._committed = end["row"]
 
     def forget(self, end: Offset) -> None:
-        """Forget pieces before a place."""
+        """Forget pieces before a place, unless they are read again."""
+        if self.keeps_pieces:
+            return
         count = max(0, min(bisect_right(self._starts, end["row"]) - 1, len(self._pieces) - 1))
         if count:
             del self._pieces[:count], self._starts[:count]
@@ -176,8 +179,8 @@ class WatchedFiles(Source):
 
     def find_missing(self) -> str:
         """Name a file that was read and is gone; empty if all are there."""
-        gone = {path for path in self._known if self._listing.find(path) is None}
-        return next((piece.file.display_name for piece in self._pieces if piece.file.path in gone), "")
+        gone = next((path for path in self._known if self._listing.find(path) is None), "")
+        return next((piece.file.display_name for piece in self._pieces if piece.file.path == gone), gone)
 
     def compare(self, read: ReadColumns, done: Offset, folder: str) -> None:
         """Compare files that have another size or time by now with the checksums of what was read of them; SQ6001."""

@@ -172,7 +172,7 @@ class _Loop:
         self.reads = job.skips_feed and job.stages > 0 and self.preferred.is_here
         self.readers = self.tasks if self.reads else job.splits
         self.stages = lru_cache(self._create_stages)
-        self.ended = threading.Event()
+        self.ended, self._is_ended = threading.Event(), False  # the latter by `on_batch`, of this run alone
         self._ticking = threading.Lock()  # held while batches run
         self._called = ""  # the name of the stage that is described next
         self.error: BaseException | None = None
@@ -252,7 +252,7 @@ class _Loop:
     def _is_over(self) -> bool:
         """True if there is no other batch, or none wanted."""
         has_next = self.job.input.has(self.next) if self.job.input else self.next < (self.job.batches or 0)
-        return self.stop.is_set() or not has_next
+        return self._is_ended or self.stop.is_set() or not has_next
 
     def _run(self, batch: int, begins: bool) -> None:
         """Run a batch; `begins`: it is the first of its tick."""
@@ -287,7 +287,7 @@ class _Loop:
             profiles=report.profiles,
         )
         if not self.on_batch(batch, outputs, times):
-            self.stop.set()
+            self._is_ended = True
         self._batch_end, self.last = perf_counter(), batch
 
     def _plan_job(self, count: int) -> PlannedJob:
