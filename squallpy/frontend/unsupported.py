@@ -158,8 +158,12 @@ FUNCTIONS: dict[str, str] = {
         "an answer does not depend on when it is computed",
     ),
     **dict.fromkeys(
-        ("ARRAY", "ARRAY_CONTAINS", "ELEMENT_AT", "FLATTEN", "FROM_JSON", "INLINE", "MAP", "NAMED_STRUCT",
-         "SIZE", "STACK", "STRUCT", "TO_JSON"),
+        ("INLINE", "INLINE_OUTER", "STACK"),
+        "it makes rows: as an item of SELECT, behind LATERAL VIEW, or in FROM",
+    ),
+    **dict.fromkeys(
+        ("ARRAY", "ARRAY_CONTAINS", "ELEMENT_AT", "FLATTEN", "FROM_JSON", "MAP", "NAMED_STRUCT", "SIZE", "STRUCT",
+         "TO_JSON"),
         "ARRAYs, MAPs and STRUCTs come from sources: select columns, and put values in IN (…) or in rows with VALUES",
     ),
     **dict.fromkeys(
@@ -184,7 +188,13 @@ QUERIES: dict[str, Unsupported] = {
     "outer join after comma": Unsupported(
         "a RIGHT or FULL JOIN after a comma", "JOIN", "write CROSS JOIN, or parentheses: a, (b RIGHT JOIN c ON …)"
     ),
-    "EXPLODE": Unsupported("EXPLODE of anything but SPLIT(x, 'p') or SEQUENCE(a, b)", "", "there are no other arrays"),
+    "EXPLODE": Unsupported(
+        "EXPLODE of anything but ARRAY(x, y), SPLIT(x, 'p') or SEQUENCE(a, b)", "", "there are no other arrays"
+    ),
+    "INLINE": Unsupported("INLINE of anything but ARRAY(STRUCT(x, y), …)", "", "there are no other arrays of STRUCTs"),
+    "MAP keys": Unsupported(
+        "a MAP whose keys are not constants that differ", "", "list its entries by STACK(n, k, v, …)"
+    ),
     "generator joined": Unsupported(
         "a join with EXPLODE or UNNEST by a condition", "JOIN", "write a comma, or LEFT JOIN … ON TRUE, and WHERE"
     ),

@@ -16,10 +16,13 @@ class RowFunction:
 ROW_FUNCTIONS = (
     RowFunction(
         "EXPLODE(a) or UNNEST(a)",
-        "a row for each element of an ARRAY, key of a MAP, part of `SPLIT(x, 'p')`, or value of the series below",
+        "a row for each element of an ARRAY, key of a MAP, part of `SPLIT(x, 'p')`, item of `ARRAY(x, y)` or "
+        "`MAP('k', x, 'l', y)`, or value of the series below",
     ),
     RowFunction("POSEXPLODE(a)", "the same with its position, from 0 on"),
     RowFunction("EXPLODE_OUTER(a) or POSEXPLODE_OUTER(a)", "the same, and a row of NULL where there is none"),
+    RowFunction("STACK(n, x, y, …)", "n rows of the values, in order, filled up with NULL"),
+    RowFunction("INLINE(ARRAY(STRUCT(x AS a, y AS b), …))", "a row for each STRUCT, whose fields are columns"),
     RowFunction(
         "SEQUENCE(a, b [, step])", "from a to b as in Spark, down if b is less; a step that leads away is an error"
     ),

@@ -42,6 +42,7 @@ reads no column is one, too: `PERCENTILE(x, 1 - 0.25)`.
 """
 QUERIES_RUN = """They stand in SELECT, in LATERAL VIEW, behind a comma or in LEFT JOIN LATERAL … ON TRUE with columns of
 what is before them, and as tables where they are constant: `FROM range(10)`, `FROM generate_series(1, 5) AS g(x)`.
+`r, LATERAL (VALUES ('x', x), ('y', y)) t (name, value)` lists rows, too: columns become rows.
 GENERATE_SERIES and RANGE need no EXPLODE in FROM. Bounds are integers, or DATEs or TIMESTAMPs with an INTERVAL for a
 step, of months or of days and less; a NULL makes no row. A series has a million values at most.
 

@@ -12,12 +12,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from squallpy.base.types import INT, TIMESTAMP, VARCHAR, Shape, Type
+from squallpy.base.types import BIGINT, INT, TIMESTAMP, VARCHAR, Shape, Type
 from squallpy.catalog.relation import CONSTANT, Elements, Field, Hops, Parts, Relation, Series, Split
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.apply import Apply, ApplyKind
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.bind.listed_rows import LISTS, ListedRows, list_columns, listed_rows, with_columns
 from squallpy.logical.bind.scope import FromItem, Scope
 from squallpy.logical.bind.sequence_functions import COLUMNS, from_zero, is_series, one_row, series
 from squallpy.logical.bind.split_function import is_split, split_of_call
@@ -26,7 +27,7 @@ from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, substitute
 from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, Window, with_inputs
 
-GENERATORS = ("EXPLODE", "POSEXPLODE", "EXPLODE_OUTER", "POSEXPLODE_OUTER", "UNNEST", "GENERATE_SERIES")
+GENERATORS = ("EXPLODE", "POSEXPLODE", "EXPLODE_OUTER", "POSEXPLODE_OUTER", "UNNEST", "GENERATE_SERIES", *LISTS)
 TABLE_FUNCTIONS = (*GENERATORS, "RANGE")
 
 
@@ -37,15 +38,17 @@ def _generator(node: exp.Expr) -> str:
 
 
 def _table_function(node: exp.Expr) -> exp.Expr | None:
-    """Return the call that makes rows in FROM, EXPLODE(x), LATERAL EXPLODE(x), UNNEST(x) or RANGE(n), None for anything
-    else."""
+    """Return what makes rows in FROM, EXPLODE(x), LATERAL EXPLODE(x), UNNEST(x), RANGE(n) or LATERAL (VALUES …), None
+    for anything else."""
     if isinstance(node, exp.Unnest):
         return node
     called = node.this if isinstance(node, exp.Lateral | exp.Table) else None
+    if isinstance(node, exp.Lateral) and isinstance(called, exp.Subquery) and isinstance(called.this, exp.Values):
+        return called.this
     return called if isinstance(called, exp.Anonymous) and called.name.upper() in TABLE_FUNCTIONS else None
 
 
-def in_from(select: exp.Select) -> exp.Select:
+def in_from(ctx: Context, select: exp.Select) -> exp.Select:
     """Move generators of the select list to FROM.
 
     SELECT EXPLODE(x) AS w FROM r   →   SELECT w FROM r LATERAL VIEW EXPLODE(x) AS w
@@ -59,7 +62,7 @@ def in_from(select: exp.Select) -> exp.Select:
     for item in out.expressions:
         generator = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
         if _generator(generator):
-            names, table = list(_names(item, generator)), exp.to_identifier(f"rows {len(views) + 1}", quoted=True)
+            names, table = list(_names(ctx, item, generator)), exp.to_identifier(f"rows {len(views) + 1}", quoted=True)
             items += [exp.column(name.copy(), table.copy()) for name in names]
             views.append(exp.Lateral(this=generator, view=True, alias=exp.TableAlias(this=table, columns=names)))
         else:
@@ -69,10 +72,14 @@ def in_from(select: exp.Select) -> exp.Select:
     return out
 
 
-def _names(item: exp.Expr, generator: exp.Expr) -> Iterator[exp.Identifier]:
+def _names(ctx: Context, item: exp.Expr, generator: exp.Expr) -> Iterator[exp.Identifier]:
     """Yield the names of the columns that a generator in SELECT makes."""
     if isinstance(item, exp.Aliases):
         yield from item.expressions
+        return
+    listed = listed_rows(ctx, generator)
+    if listed and len(listed.names) > 1:
+        yield from map(exp.to_identifier, listed.names)
         return
     if _generator(generator).startswith("POS"):
         yield exp.to_identifier("pos")
@@ -116,6 +123,11 @@ def bind_explode(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: b
         return _windows(scalars, plan, node, call)
     name = "UNNEST" if call is node else call.name.upper() if isinstance(call, exp.Anonymous) else ""
     keeps_empty = lost or bool(node.args.get("outer")) or name.endswith("OUTER")
+    if isinstance(call, exp.Subquery):
+        name, call = "VALUES", call.this
+    listed = listed_rows(ctx, call)
+    if listed:
+        return _listed(scalars, plan, node, listed, name.startswith("POS"))
     array = call if is_series(call) else call.expressions[0] if len(call.expressions) == 1 else None
     if name not in TABLE_FUNCTIONS or array is None:
         raise ctx.refuse(call, QUERIES["EXPLODE"])
@@ -127,27 +139,54 @@ def bind_explode(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: b
     default = ("key", "value") if is_map else default
     if name == "GENERATE_SERIES" and alias and alias.name:
         default = (alias.name,)  # as in PostgreSQL
-    names = [c.name for c in (alias.args.get("columns") or [])] if alias else []
-    if alias and names and len(names) != len(default):
-        hint = "name key and value: AS (k, v)" if is_map else ""
-        raise ctx.error("SQ2005", f"{len(names)} column names for {len(default)} columns", alias, hint)
-    *before, last = names or default
+    names = _column_names(ctx, alias, default, "name key and value: AS (k, v)" if is_map else "")
+    *before, last = names
     fields = _new_fields(value, made, keeps_empty)
     part, position = (
         ctx.column(title, type, null) for title, (_, type, null) in zip((last, "pos"), fields, strict=True)
     )
     position = replace(position, name=next(iter(before), "pos"))
     if isinstance(made, Series) and not columns(value):
-        row = one_row(ctx)
-        table = _spread(ctx, row, from_zero(value, row.columns[0]), (part, position), made)
-        assert table is not None
-        found: Node | None = table if _is_one_row(plan) else Join(plan, table, None)
+        found: Node | None = _join_series(ctx, plan, value, (part, position), made)
     else:
         found = _spread(ctx, plan, value, (part, position), made)
     if found is None:
         raise ctx.refuse(array, QUERIES["EXPLODE of what is not read"])
     scope.add(ctx, FromItem(alias.name if alias else "", (position, part) if before else (part,)), node)
     return found
+
+
+def _column_names(ctx: Context, alias: exp.Expr | None, default: tuple[str, ...], hint: str = "") -> tuple[str, ...]:
+    """Return the names that an alias gives to the columns of what makes rows, or their own."""
+    given = tuple(c.name for c in alias.args.get("columns") or ()) if alias else ()
+    if alias and given and len(given) != len(default):
+        raise ctx.error(
+            "SQ2005", f"{len(given)} column names for {len(default)} column{'s' * (len(default) != 1)}", alias, hint
+        )
+    return given or default
+
+
+def _join_series(ctx: Context, plan: Node, value: Expr, new: tuple[Column, Column], made: Series) -> Node:
+    """Join a plan with a series of constants, which is a table."""
+    row = one_row(ctx)
+    table = _spread(ctx, row, from_zero(value, row.columns[0]), new, made)
+    assert table is not None
+    return table if _is_one_row(plan) else Join(plan, table, None)
+
+
+def _listed(s: Scalars, plan: Node, node: exp.Expr, listed: ListedRows, has_positions: bool) -> Node:
+    """Extend a plan by the columns of rows that are listed, POSEXPLODE(ARRAY(x, y)) also by their numbers."""
+    alias = node.args.get("alias")
+    *before, last = _column_names(s.ctx, alias, (*["pos"][: int(has_positions)], *listed.names))
+    names = (last,) if has_positions else (*before, last)
+    number = s.ctx.column("id", INT, False)
+    series = call("sequence", Literal(0, INT), Literal(len(listed.rows) - 1, INT), Literal(1, BIGINT))
+    new = (number, s.ctx.column("pos", INT, False))
+    made = list_columns(s, listed, number, names)
+    found = _join_series(s.ctx, plan, series, new, Series("SEQUENCE", True, True, False))
+    position = [(s.ctx.column(before[0], INT, False), number)] if has_positions else []
+    s.scope.add(s.ctx, FromItem(alias.name if alias else "", tuple(c for c, _ in (*position, *made))), node)
+    return with_columns(found, (*position, *made))
 
 
 def guard_series(ctx: Context, plan: Node, conditions: Sequence[Expr]) -> Node:

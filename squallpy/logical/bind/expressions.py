@@ -21,7 +21,7 @@ from squallpy.logical.bind.scope import Scope
 from squallpy.logical.coercion import cast, number_literal
 from squallpy.logical.constant_folding import GROWING, LONGEST, length_of
 from squallpy.logical.expression_builders import call, case
-from squallpy.logical.expressions import Call, Expr, Literal, conjunction, disjunction
+from squallpy.logical.expressions import Call, Expr, Literal, columns, conjunction, disjunction
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.over.window_functions import WindowCalls
@@ -85,8 +85,24 @@ class Scalars:
 
     def inner(self) -> "Scalars":
         """Make the binder of an aggregate's arguments: columns only, no further aggregates."""
-        below = self.aggregation.subqueries if self.aggregation else None
-        return replace(self, clause="an aggregate", aggregation=None, aliases={}, subqueries=below, window_calls=None)
+        below, aliases = self.aggregation.subqueries if self.aggregation else None, self.names_of_rows()
+        return replace(
+            self, clause="an aggregate", aggregation=None, aliases=aliases, subqueries=below, window_calls=None
+        )
+
+    def names_of_rows(self) -> dict[str, list[Expr]]:
+        """Return the names that an item of SELECT reads before rows are grouped.
+
+        An item before it that is not made of columns of FROM alone has its name, with nothing behind it.
+        """
+        known = {c.id for source in self.scope.sources for c in source.columns}
+        known |= {c.id for c in self.scope.merged_columns.values()}
+        return self.names_where(lambda expr: all(c.id in known for c in columns(expr)))
+
+    def names_where(self, is_known: Callable[[Expr], bool]) -> dict[str, list[Expr]]:
+        """Return the names that an item of SELECT reads, with nothing behind those of items that are not known yet."""
+        named = self.aliases.items() if self.columns_first else ()
+        return {name: exprs if all(map(is_known, exprs)) else [] for name, exprs in named}
 
     def comparands(self, nodes: list[exp.Expr]) -> list[Expr]:
         """Bind expressions to be compared; text constants beside a DATE or TIMESTAMP are read as such."""
@@ -116,6 +132,7 @@ class Scalars:
 
 
 Handler = Callable[[Scalars, Any], Expr]
+LATER = "it names an item of SELECT with an aggregate or a window function: take it from a subquery in FROM"
 HANDLERS: dict[type[exp.Expr], tuple[Handler, tuple[str, ...]]] = {}
 
 
@@ -149,7 +166,12 @@ def column(s: Scalars, node: exp.Column) -> Expr:
                 raise s.ctx.error("SQ2002", f'"{node.name}" names several items of SELECT', node)
             return named[0]
     if node.args.get("table") is None:
-        return s.scope.resolve(s.ctx, node)
+        try:
+            return s.scope.resolve(s.ctx, node)
+        except SquallError as error:
+            if error.code != "SQ2003" or node.name.lower() not in s.aliases:
+                raise
+        raise s.ctx.error("SQ2003", f'"{node.name}" is not computed yet here', node, LATER)
     try:
         return s.scope.resolve(s.ctx, node)
     except SquallError as error:

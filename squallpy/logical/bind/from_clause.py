@@ -4,6 +4,7 @@ Here are its sources; `joins.py` has the joins between them.
 """
 
 from dataclasses import replace
+from functools import reduce
 
 from sqlglot import exp
 
@@ -18,6 +19,7 @@ from squallpy.frontend.unsupported import CLAUSES, NODES, QUERIES
 from squallpy.functions.model_functions import FUNCTIONS
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.apply import Apply, ApplyKind, Domain
+from squallpy.logical.bind import sequence_functions
 from squallpy.logical.bind.context import CommonTable, Context
 from squallpy.logical.bind.explode import TABLE_FUNCTIONS, bind_explode, constant_table, is_constant_table, is_generator
 from squallpy.logical.bind.joins import JoinTree
@@ -35,9 +37,13 @@ from squallpy.logical.plan_properties import is_bare_null
 def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> tuple[Node, Scope]:
     """Bind FROM to a join tree, left to right as written, and its scope; with `outer`, over its domain."""
     start, scope = select.args.get("from_"), Scope(outer=outer)
+    views = select.args.get("laterals") or []
     if start is None:
-        plan = one_row(ctx, select)
-        return (Join(outer.domain, plan) if outer else plan), scope
+        plan = sequence_functions.one_row(ctx) if views else one_row(ctx, select)
+        plan = Join(outer.domain, plan) if outer else plan
+        for view in views:
+            plan = bind_explode(ctx, scope, plan, view)
+        return plan, scope
     ctx.refuse_other_args(start, "this")
     first = bind_source(ctx, start.this, scope, Scope(outer=outer))
     joins = JoinTree(ctx, scope, first.plan, Subqueries(ctx))
@@ -45,7 +51,7 @@ def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> t
         joins.plan = Apply(outer.domain, first.plan, ApplyKind.CROSS, first.parameters(), span=ctx.span(start.this))
     for join in select.args.get("joins") or []:
         joins.add(join)
-    for view in select.args.get("laterals") or []:
+    for view in views:
         joins.plan = bind_explode(ctx, scope, joins.plan, view)
     joins.join_domain()
     joins.filter_late()
@@ -77,10 +83,14 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
     elif isinstance(node, exp.Subquery) and (tree := first_in_parentheses(ctx, node)) is not None:
         return bind_parentheses(ctx, tree, scope, before)
     elif isinstance(node, exp.Values):
-        from squallpy.logical.bind.set_operations import bind_values
+        from squallpy.logical.bind.set_operations import bind_values, queries_of_rows
 
         ctx.refuse_other_args(node, "expressions", "alias")
-        inner = Inner(bind_values(ctx, node))
+        if before.outer and node.find(exp.Column):
+            rows = reduce(lambda a, b: exp.Union(this=a, expression=b, distinct=False), queries_of_rows(node))
+            inner = bind_derived(ctx, rows, Scope(outer=before.outer))
+        else:
+            inner = Inner(bind_values(ctx, node))
     elif isinstance(node, exp.Subquery):
         ctx.refuse_other_args(node, "this", "alias")
         inner = bind_derived(ctx, node.this, Scope(outer=before.outer) if before.outer else None)

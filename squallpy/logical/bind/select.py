@@ -68,7 +68,7 @@ def bind_query(ctx: Context, node: exp.Expr, *, nested: bool = False, outer: Out
     inside = nested and bool(node.args.get("limit") or node.args.get("offset"))
     ordered = inside or not nested or node.args.get("limit") is not None
     if isinstance(node, exp.Select):
-        plan = QueryBlock(ctx, in_from(rewrite_window_function(ctx, node)), outer, ordered, inside).bind()
+        plan = QueryBlock(ctx, in_from(ctx, rewrite_window_function(ctx, node)), outer, ordered, inside).bind()
         check_used(ctx, node)
     else:
         plan = bind_set(ctx, node, outer, ordered, inside)
@@ -245,8 +245,9 @@ class QueryBlock:
         return Filter(queries.attach(plan), conjunction(others)) if others else queries.attach(plan)
 
     def items(self, scalars: Scalars) -> list[Item]:
-        """Bind the select list, with * written out."""
-        found: list[Item] = []
+        """Bind the select list, with * written out. An item sees the names of those before it, after columns."""
+        found, named = list[Item](), dict[str, list[Expr]]()
+        scalars = replace(scalars, aliases=named, columns_first=True)
         for node in self.select.expressions:
             star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
             if isinstance(star, exp.Star):
@@ -255,6 +256,8 @@ class QueryBlock:
                 found += self.expand_star(star, shown, node, scalars)
             else:
                 found.append(self.item(node, scalars))
+            if isinstance(node, exp.Alias):
+                named.setdefault(node.alias.lower(), []).append(found[-1].expr)
         if not found:
             raise self.ctx.error("SQ1001", "SELECT selects nothing", self.select)
         return found

@@ -73,9 +73,15 @@ def operands(ctx: Context, node: exp.Expr, distinct: bool) -> list[exp.Expr]:
 
 
 def bind_values(ctx: Context, node: exp.Values) -> Node:
-    """Bind VALUES as a UNION ALL of its rows.
+    """Bind VALUES as a UNION ALL of its rows."""
+    plan = Union(*align_queries(ctx, node, queries_of_rows(node), None))
+    return Project(plan, tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output))
 
-    VALUES (1, 'a'), (2, 'b')   →   SELECT 1 AS col1, 'a' AS col2 UNION ALL SELECT 2, 'b'
+
+def queries_of_rows(node: exp.Values) -> list[exp.Expr]:
+    """Write each row of VALUES as a query.
+
+    VALUES (1, 'a'), (2, 'b')   →   SELECT 1 AS col1, 'a' AS col2; SELECT 2 AS col1, 'b' AS col2
     """
     rows = list[exp.Expr]()
     for row in node.expressions:
@@ -83,8 +89,7 @@ def bind_values(ctx: Context, node: exp.Values) -> Node:
         query = exp.Select(expressions=items)
         query.parent = row
         rows.append(query)
-    plan = Union(*align_queries(ctx, node, rows, None))
-    return Project(plan, tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output))
+    return rows
 
 
 def align_queries(

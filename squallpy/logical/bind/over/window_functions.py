@@ -106,7 +106,8 @@ class WindowCalls:
             check_ordered(s, function)
         name = aggregate_name(function)
         entry = WINDOWS.get(name)
-        rows = replace(s, clause="OVER", window_calls=None, aliases={})
+        named = s.names_where(lambda expr: not columns(expr) & self.columns)
+        rows = replace(s, clause="OVER", window_calls=None, aliases=named)
         partition, order, spec = self.bind_over(node, rows)
         takes_ignore = name == "ANY_VALUE" or (entry and entry.kind in (WindowKind.NEIGHBOUR, WindowKind.VALUE))
         if ignoring is not None and not takes_ignore:

@@ -1,0 +1,155 @@
+"""Rows that a query lists, each of columns of the row that they are made of: columns become rows.
+
+    r LATERAL VIEW EXPLODE(ARRAY(x, y)) t AS v       →   v = CASE id WHEN 0 THEN x ELSE y END over r, RANGE(2)
+    r LATERAL VIEW STACK(2, 'x', x, 'y', y) t AS n, v
+    r, LATERAL (VALUES ('x', x), ('y', y)) t (n, v)
+    SELECT INLINE(ARRAY(STRUCT('x' AS n, x AS v), STRUCT('y', y))) FROM r
+    SELECT EXPLODE(MAP('x', x, 'y', y)) FROM r
+
+They are as many for each row, so what changes is linear: a row that comes or goes is joined to the numbers of the
+list, which never change.
+"""
+
+from collections.abc import Sequence
+from typing import TypeGuard
+
+from sqlglot import exp
+
+from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
+from squallpy.base.types import INT, NULL, VARCHAR, unify
+from squallpy.frontend.unsupported import QUERIES
+from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.coercion import coerce_exactly
+from squallpy.logical.expression_builders import call, case
+from squallpy.logical.expressions import Column, Expr, Literal
+from squallpy.logical.nodes import Node, Project
+
+LISTS = ("STACK", "INLINE", "INLINE_OUTER")
+"""Generators of rows of several columns, which are always of such a list."""
+
+MOST_ROWS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRows:
+    """Rows as they are written, and the names of their columns unless the query gives others."""
+
+    rows: tuple[tuple[exp.Expr, ...], ...]
+    names: tuple[str, ...]
+
+
+def listed_rows(ctx: Context, node: exp.Expr) -> ListedRows | None:
+    """Return the rows that a call in FROM or a VALUES lists; None if it makes rows of something else.
+
+    Raises:
+        SquallError: SQ2005, rows of different lengths; SQ3001, a key of a MAP that is no constant, a huge list.
+    """
+    found = _listed(ctx, node)
+    if found and len(found.rows) > MOST_ROWS:
+        raise ctx.error(
+            "SQ3001", f"a list of {len(found.rows):,} rows is not supported, {MOST_ROWS:,} are the most", node
+        )
+    return found
+
+
+def _listed(ctx: Context, node: exp.Expr) -> ListedRows | None:
+    if isinstance(node, exp.Values):
+        return _of_rows(ctx, node, [tuple(row.expressions) for row in node.expressions])
+    name = "UNNEST" if isinstance(node, exp.Unnest) else node.name.upper()
+    if name == "STACK":
+        return _stacked(ctx, node)
+    of = node.expressions[0] if len(node.expressions) == 1 else None
+    if name.startswith("INLINE"):
+        structs = _items(of)
+        if not structs or not all(_is_call(each, "STRUCT", "NAMED_STRUCT") for each in structs):
+            raise ctx.refuse(node, QUERIES["INLINE"])
+        return _of_structs(ctx, node, structs)
+    if _is_call(of, "MAP") and not name.startswith("POS"):
+        return _of_map(ctx, of)
+    values = _items(of)
+    if not values:
+        return None
+    return ListedRows(tuple((value,) for value in values), ("col",))
+
+
+def _stacked(ctx: Context, node: exp.Expr) -> ListedRows:
+    """Cut the values of STACK(n, …) into n rows; the last is filled up with NULL."""
+    count, *values = node.expressions or [None]
+    if not isinstance(count, exp.Literal) or not count.name.isdigit() or not int(count.name) or not values:
+        raise ctx.error("SQ2005", "STACK takes a positive number of rows, then their values", node)
+    width = -(-len(values) // int(count.name))
+    filled = [*values, *(exp.Null() for _ in range(width * int(count.name) - len(values)))]
+    rows = tuple(tuple(filled[at : at + width]) for at in range(0, len(filled), width))
+    return ListedRows(rows, tuple(f"col{i}" for i in range(width)))
+
+
+def _of_structs(ctx: Context, node: exp.Expr, structs: Sequence[exp.Expr]) -> ListedRows:
+    """Take the fields of STRUCT(x AS n, y) and NAMED_STRUCT('n', x, 'm', y); the first names the columns."""
+    rows, names = list[tuple[exp.Expr, ...]](), tuple[str, ...]()
+    for struct in structs:
+        fields = list(struct.expressions)
+        if _is_call(struct, "NAMED_STRUCT"):
+            if len(fields) % 2 or not all(isinstance(key, exp.Literal) and key.is_string for key in fields[::2]):
+                raise ctx.error("SQ2005", "NAMED_STRUCT takes names, as texts, and a value after each", struct)
+            fields = [exp.alias_(value, key.name) for key, value in zip(fields[::2], fields[1::2], strict=True)]
+        rows.append(tuple(each.this if isinstance(each, exp.Alias) else each for each in fields))
+        names = names or tuple(each.alias_or_name or f"col{i}" for i, each in enumerate(fields, 1))
+    return _of_rows(ctx, node, rows, names)
+
+
+def _of_map(ctx: Context, node: exp.Expr) -> ListedRows:
+    """Take the entries of MAP(k, x, l, y), whose keys are constants that differ."""
+    keys = node.expressions[::2]
+    if len(node.expressions) % 2 or not keys:
+        raise ctx.error("SQ2005", "MAP takes keys, and a value after each", node)
+    if not all(isinstance(key, exp.Literal) for key in keys) or len({(key.is_string, key.name) for key in keys}) < len(
+        keys
+    ):
+        raise ctx.refuse(node, QUERIES["MAP keys"])
+    return ListedRows(tuple(zip(keys, node.expressions[1::2], strict=True)), ("key", "value"))
+
+
+def _of_rows(
+    ctx: Context, node: exp.Expr, rows: Sequence[tuple[exp.Expr, ...]], names: tuple[str, ...] = ()
+) -> ListedRows:
+    """Check that rows are of one length, some of which is there."""
+    widths = sorted({len(row) for row in rows})
+    if len(widths) != 1 or not widths[0]:
+        raise ctx.error("SQ2005", f"rows of {' and '.join(map(str, widths))} columns in one list", node)
+    return ListedRows(tuple(rows), names or tuple(f"col{i}" for i in range(1, widths[0] + 1)))
+
+
+def _items(node: exp.Expr | None) -> list[exp.Expr]:
+    """List the items of ARRAY(x, y) or [x, y]; nothing for anything else."""
+    if isinstance(node, exp.Array) or _is_call(node, "ARRAY"):
+        return list(node.expressions)
+    return []
+
+
+def _is_call(node: exp.Expr | None, *names: str) -> TypeGuard[exp.Anonymous]:
+    return isinstance(node, exp.Anonymous) and node.name.upper() in names
+
+
+def list_columns(s: Scalars, listed: ListedRows, number: Column, names: Sequence[str]) -> list[tuple[Column, Expr]]:
+    """Bind the columns of listed rows: each is chosen by the row's number, and has the common type of its values."""
+    made = list[tuple[Column, Expr]]()
+    for name, nodes in zip(names, zip(*listed.rows, strict=True), strict=True):
+        values = s.as_moments([s.bind(node) for node in nodes], list(nodes))
+        types = [value.type for value in values]
+        type = unify(types)
+        if type is None:
+            odd = next(i for i in range(len(types)) if unify(types[: i + 1]) is None)
+            message = f'{unify(types[:odd])} and {types[odd]} in column "{name}" of one list'
+            raise SquallError("SQ2005", message, s.ctx.span(nodes[odd]), "CAST one of them")
+        *first, last = (coerce_exactly(value, VARCHAR if type == NULL else type) for value in values)
+        tests = (call("=", number, Literal(i, INT)) for i in range(len(first)))
+        chosen = case(list(zip(tests, first, strict=True)), last) if first else last
+        made.append((s.ctx.column(name, chosen.type, any(value.nullable for value in values)), chosen))
+    return made
+
+
+def with_columns(plan: Node, made: Sequence[tuple[Column, Expr]]) -> Node:
+    """Extend a plan by columns."""
+    return Project(plan, (*((c, c) for c in plan.output), *made))
