@@ -222,7 +222,8 @@ def test_no_join_of_a_session_is_on_a_hypercube_whose_state_cannot_move(tmp_path
 
 
 @pytest.mark.spark
-def test_a_session_on_spark_changes_its_plan(cluster: Any, tmp_path: Path) -> None:
-    world = World(tmp_path, 15, SparkBackend("", cluster.session))
+@pytest.mark.parametrize("changing", [False, True])
+def test_a_session_on_spark_changes_its_plan(changing: bool, cluster: Any, tmp_path: Path) -> None:
+    world = World(tmp_path, 15, SparkBackend("", cluster.session), changing=changing)
     assert follow(world, 150, 8) == ["payloads", "rows", "payloads"]
     world.session.close()

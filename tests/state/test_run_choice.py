@@ -187,6 +187,22 @@ def fault_a_run_that_changes_its_plan_is_killed_at_any_write(
 
 
 @pytest.mark.spark
+def test_changes_of_a_dimension_are_told_from_its_rows_on_spark(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from squallpy.runtime.spark import executor
+
+    monkeypatch.setattr(executor, "start", lambda *_: nullcontext(cluster))
+    world = World(tmp_path, 15, "spark", op=", op 'op'")
+    for _ in range(8):
+        world.facts(150)
+        world.change_dimension()
+    world.run()
+    world.check()
+    assert "rows" in world.plans
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_run_on_spark_changes_its_plan(
     kept: bool, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -28,12 +28,17 @@ class SnapshotReport:
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
-    """A state partition's report on a stage of a batch, with the seconds in which it wrote what a restart reads."""
+    """A state partition's report on a stage of a batch, with the seconds in which it wrote what a restart reads.
+
+    Args:
+        counted: Pools that count or keep the rows of relations, with their records and bytes.
+    """
 
     partition: int | str
     seconds: float
     rebuilt: RebuildReport | None = None
     snapshot: SnapshotReport | None = None
+    counted: tuple[tuple[str, int, int], ...] = ()
 
 
 def checkpoint_figures(reports: Iterable[PartitionReport]) -> dict[str, Any]:

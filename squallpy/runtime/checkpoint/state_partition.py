@@ -34,10 +34,12 @@ from squallpy.runtime.checkpoint.journal import Journal
 from squallpy.runtime.checkpoint.partition_head import Head, boot_id, fresh_name
 from squallpy.runtime.checkpoint.partition_report import PartitionReport, RebuildReport, SnapshotReport
 from squallpy.runtime.checkpoint.snapshot import is_intact, read_outputs, write_snapshot
+from squallpy.runtime.state.pool_names import Role
 from squallpy.runtime.state.pool_storage import MappedStorage
 from squallpy.runtime.state.state_store import Store, StoreLayout, layout_stamp
 
 Run = Callable[[Store, list[bytes]], bytes]
+_COUNTING = tuple(f"{role.value} " for role in (Role.LEDGER, Role.LATEST))  # beginnings of names of pools
 _SNAPSHOTS = 2  # snapshots, with the log since the older one
 
 
@@ -78,6 +80,7 @@ class StatePartition:
     ) -> None:
         self._local, self._folder, self._layout, self._runs = local, durable, layout, tuple(runs)
         self._fingerprint, self._snapshot_every, self._fault, self._trace = fingerprint, snapshot_every, fault, trace
+        self._counted = tuple(pool.name for pool in layout.pools if pool.name.startswith(_COUNTING))
         self._head, self._lock = local / "HEAD", local / "lock"
         # by stage, of the last batch that had the stage
         self._outputs = [local / f"output.{stage}" for stage in range(len(self._runs))]
@@ -125,7 +128,10 @@ class StatePartition:
 
     def report(self, partition: int | str) -> PartitionReport:
         """Report on the last `apply`, under the name of the partition."""
-        return PartitionReport(partition, self._seconds, self.rebuilt, self._written)
+        store = self._store
+        counted = [(name, store[name].usage) for name in self._counted] if store else []
+        found = tuple((name, used.pop("records"), sum(used.values())) for name, used in counted)
+        return PartitionReport(partition, self._seconds, self.rebuilt, self._written, found)
 
     def store(self) -> Store:
         """Open the store as of the last batch applied on this host; it must not be changed."""

@@ -65,6 +65,7 @@ class SparkExecutor:
         self._publisher = Publisher(plan, with_changes, trace)
         self._result = location.partition("result", result_layout(plan), self._publisher.run, trace=trace)
         self.schemas = self._publisher.results.schemas
+        self._counted: dict[str, dict[int | str, tuple[int, int]]] = {}  # records and bytes by pool and partition
         self.writers: Mapping[int, PartWriter] = {}
         """The writers of queries, by their places, of which partitions print the changes; set before the run."""
 
@@ -92,6 +93,9 @@ class SparkExecutor:
             stats = coordinator.complete(stats)
             profile = {"profile": timeline(times) | self._trace.take_seconds()} if self._trace.on else {}
             reports = [each for each in times.reports if isinstance(each, PartitionReport)]
+            for each in reports:
+                for pool, *used in each.counted:
+                    self._counted.setdefault(pool, {})[each.partition] = (used[0], used[1])
             stats |= checkpoint_figures([*reports, self._result.report("result")]) | {"retries": times.retries}
             stats |= _stage_seconds(times, perf_counter() - start) | profile
             report = BatchReport.of(stats)
@@ -151,8 +155,12 @@ class SparkExecutor:
 
     @property
     def usage(self) -> dict[str, dict[str, int]]:
-        """Records and bytes by pool of the driver."""
-        return self._result.store().usage()
+        """Records and bytes by pool of the driver, and of those that count or keep the rows of relations."""
+        counted = {
+            pool: {"records": sum(records for records, _ in parts.values()), "bytes": sum(b for _, b in parts.values())}
+            for pool, parts in self._counted.items()
+        }
+        return counted | self._result.store().usage()
 
 
 def stage_titles(plan: Plan) -> tuple[str, ...]:
