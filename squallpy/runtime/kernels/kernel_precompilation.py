@@ -69,7 +69,7 @@ def _every() -> list[Kernel | CFunction]:
             importlib.import_module(module.name)
     for name in _OF_SOURCES:
         importlib.import_module(name)
-    for field in tiles.FIELDS.values():
-        sweeps.sweep_of(field)
+    for semiring in tiles.SEMIRINGS.values():
+        sweeps.sweep_of(semiring)
     found: list[Kernel | CFunction] = [*KERNELS, *C_FUNCTIONS]
     return [each for each in found if each.name.startswith("squallpy.")]

@@ -22,7 +22,7 @@ _WORTH = 2  # times fewer than rows alone or columns alone: factors that pick ro
 _NONE = -1
 
 
-class Cover(NamedTuple):
+class CellCover(NamedTuple):
     """Distinct rows and columns of cells, which of them each cell has, and which of them cover all cells."""
 
     rows: Places
@@ -37,13 +37,13 @@ class Cover(NamedTuple):
         return int(self.covering_rows.sum()) + int(self.covering_columns.sum())
 
 
-def cover_cells(rows: Places, columns: Places) -> Cover:
+def cover_cells(rows: Places, columns: Places) -> CellCover:
     """Cover cells by their rows, or their columns, or half as many of both as either of these would be."""
     some_rows, row_of = np.unique(rows, return_inverse=True)
     some_columns, column_of = np.unique(columns, return_inverse=True)
     by_rows = len(some_rows) <= len(some_columns)
     chosen = np.full(len(some_rows), by_rows), np.full(len(some_columns), not by_rows)
-    alone = Cover(some_rows, row_of, some_columns, column_of, *chosen)
+    alone = CellCover(some_rows, row_of, some_columns, column_of, *chosen)
     if alone.size <= _WORTH:
         return alone
     order = np.argsort(row_of, kind="stable")

@@ -12,7 +12,7 @@ import numpy as np
 
 from squallpy.runtime.kernels.matrix import integer_products
 from squallpy.runtime.kernels.matrix.sweeps import Matrix, apart, columns_of, multiplied, swept
-from squallpy.runtime.kernels.matrix.tiles import FIELDS
+from squallpy.runtime.kernels.matrix.tiles import SEMIRINGS
 
 _THIN = 8  # columns of a matrix that is no larger than its factors: a pass takes less than to prepare one
 WIDE = 128  # columns of all factors from which on BLAS is quicker
@@ -30,7 +30,7 @@ def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: in
         return _thin(M, U, V, X, Y)
     if M.dtype.kind == "f" and U.shape[1] + X.shape[1] + Y.shape[1] >= WIDE:
         return _wide(M, U, V, X, Y)
-    field = FIELDS[M.dtype.name]
+    semiring = SEMIRINGS[M.dtype.name]
     if M.dtype.kind == "i":
         most = integer_products.largest(M)
         for C, A, B, cell, add in (
@@ -39,7 +39,7 @@ def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: in
             (M, U, V.T, integer_products.largest(U), most),
         ):
             integer_products.check(C, A, B, cell, add)
-    return swept(field, M, U, V, X, Y, threads, sparse=_sparse(U, V))
+    return swept(semiring, M, U, V, X, Y, threads, sparse=_sparse(U, V))
 
 
 def _thin(M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix) -> tuple[Matrix, Matrix]:
@@ -73,7 +73,7 @@ def product(A: Matrix, B: Matrix, threads: int = 0) -> Matrix:
     if A.dtype.kind == "f":
         return A @ B
     integer_products.check(None, A, B, integer_products.largest(A))
-    return multiplied(FIELDS[A.dtype.name], A, B, threads)
+    return multiplied(SEMIRINGS[A.dtype.name], A, B, threads)
 
 
 def _sparse(U: Matrix, V: Matrix) -> bool:

@@ -1,6 +1,6 @@
 """One pass through the memory of a matrix, by blocks of rows that threads share: what `dense` and its like stand on.
 
-    swept(field, M, U, V, X, Y)  →  M ⊗ X, Mᵀ ⊗ Y of the old M;  M ⊕= U ⊗ Vᵀ in place
+    swept(semiring, M, U, V, X, Y)  →  M ⊗ X, Mᵀ ⊗ Y of the old M;  M ⊕= U ⊗ Vᵀ in place
 
 A block's rows are taken ROWS at a time, strips of columns outermost, so that the strips of V, X and Mᵀ·Y stay in the
 cache. Blocks do not depend on the number of threads, and their parts of Mᵀ·Y are added up in order: the same bits
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from squallpy.runtime.kernels.intrinsics import load
 from squallpy.runtime.kernels.kernel_compiler import inlined, kernel
 from squallpy.runtime.kernels.matrix import tiles
-from squallpy.runtime.kernels.matrix.tiles import FIELDS, ROWS, Field
+from squallpy.runtime.kernels.matrix.tiles import ROWS, SEMIRINGS, Semiring
 from squallpy.runtime.kernels.threads import shared
 
 Matrix = npt.NDArray[Any]
@@ -34,9 +34,9 @@ class Marks:
     """Marks of what an update changed, in bytes for rows and for the columns of tiles; unchanged ones may be marked,
     too."""
 
-    def __init__(self, field: Field, n: int, m: int) -> None:
-        self._tiled, self._m = field.tiled, m
-        self._rows, self._columns = np.zeros(n, np.bool_), np.zeros(m // field.tiled + 1, np.bool_)
+    def __init__(self, semiring: Semiring, n: int, m: int) -> None:
+        self._tiled, self._m = semiring.tiled, m
+        self._rows, self._columns = np.zeros(n, np.bool_), np.zeros(m // semiring.tiled + 1, np.bool_)
 
     @property
     def places(self) -> tuple[int, int]:
@@ -87,7 +87,7 @@ def apart(factor: Matrix, M: Matrix) -> Matrix:
 
 
 def swept(
-    field: Field, M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: int = 0, *, lower: bool = False,
+    semiring: Semiring, M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, threads: int = 0, *, lower: bool = False,
     sparse: bool = False, marks: Marks | None = None,
 ) -> tuple[Matrix, Matrix]:  # fmt: skip
     """Compute M ⊗ X (n, p) and Mᵀ ⊗ Y (m, q) of the old M (n, m), which becomes M ⊕ U ⊗ Vᵀ in place.
@@ -107,35 +107,35 @@ def swept(
     cuts = _cuts(n, m, lower)
     blocks = len(cuts) - 1
     MX, parts = columns_of(n, p, M.dtype), rows_of(blocks * q, m, M.dtype).reshape(blocks, q, m)
-    MX[:] = field.zero
-    if field.idempotent and marks is None:
-        marks = Marks(field, n, m)
+    MX[:] = semiring.zero
+    if semiring.idempotent and marks is None:
+        marks = Marks(semiring, n, m)
     frame = np.array((
         _address(M), M.strides[0] // M.itemsize, m, *_lying(U), *_lying(V), *_lying(X), *_lying(MX), *_lying(Y),
         parts.strides[1] // M.itemsize, *(marks.places if marks else (0, 0)), k, p, q, lower, sparse,
     ), np.int64)  # fmt: skip
-    sweep, shared_by_all, start, step = sweep_of(field), _address(frame), _address(parts), parts.strides[0]
+    sweep, shared_by_all, start, step = sweep_of(semiring), _address(frame), _address(parts), parts.strides[0]
 
     def work(block: int) -> None:
-        parts[block] = field.zero
+        parts[block] = semiring.zero
         sweep(cuts[block], cuts[block + 1], start + block * step, shared_by_all)
 
     if k + p + q:
         shared(work, blocks, threads)
     for part in parts[1:] if q else ():
-        field.ufunc(parts[0], part, out=parts[0])
+        semiring.ufunc(parts[0], part, out=parts[0])
     return MX, parts[0].T
 
 
-def multiplied(field: Field, A: Matrix, B: Matrix, threads: int = 0) -> Matrix:
+def multiplied(semiring: Semiring, A: Matrix, B: Matrix, threads: int = 0) -> Matrix:
     """Compute A ⊗ B: (n, l) ⊗ (l, m) → (n, m), in C order.
 
     It takes some of l at a time, so that these rows of B stay in the cache.
     """
-    C: Matrix = np.full((A.shape[0], B.shape[1]), field.zero, A.dtype)
+    C: Matrix = np.full((A.shape[0], B.shape[1]), semiring.zero, A.dtype)
     for first in range(0, A.shape[1], _DEPTH):
         some = slice(first, first + _DEPTH)
-        swept(field, C, A[:, some], B[some].T, C[:0].T, C[:, :0], threads, sparse=field.idempotent)
+        swept(semiring, C, A[:, some], B[some].T, C[:0].T, C[:, :0], threads, sparse=semiring.idempotent)
     return C
 
 
@@ -157,17 +157,22 @@ def _cuts(n: int, m: int, lower: bool) -> list[int]:
 
 
 @cache
-def sweep_of(field: Field) -> Any:
-    """Compile the sweep of a field at its first use, or take it from the disk cache."""
-    name = next(name for name, some in FIELDS.items() if some is field)
-    tall, flat = (inlined(_copy(_strip, f"_strip_{name}", field, tiles.steps(field, rows))) for rows in (ROWS, 1))
-    made = _copy(_sweep, f"_sweep_{name}", field, {"TALL": tall, "FLAT": flat})
+def sweep_of(semiring: Semiring) -> Any:
+    """Compile the sweep of a semiring at its first use, or take it from the disk cache."""
+    name = next(name for name, some in SEMIRINGS.items() if some is semiring)
+    tall, flat = (inlined(_copy(_strip, f"_strip_{name}", semiring, tiles.steps(semiring, rows))) for rows in (ROWS, 1))
+    made = _copy(_sweep, f"_sweep_{name}", semiring, {"TALL": tall, "FLAT": flat})
     return kernel("void(int64, int64, int64, int64)")(made)
 
 
-def _copy(template: Any, name: str, field: Field, parts: dict[str, Any]) -> Any:
-    """Copy the template as a function for a field; no closure, which numba's cache would not know again."""
-    constants = {"SIZE": field.size, "LANES": field.lanes, "TILED": field.tiled, "STRIP": _STRIP // field.size}
+def _copy(template: Any, name: str, semiring: Semiring, parts: dict[str, Any]) -> Any:
+    """Copy the template as a function for a semiring; no closure, which numba's cache would not know again."""
+    constants = {
+        "SIZE": semiring.size,
+        "LANES": semiring.lanes,
+        "TILED": semiring.tiled,
+        "STRIP": _STRIP // semiring.size,
+    }
     made: Any = FunctionType(template.__code__, {**globals(), **constants, **parts}, name)
     made.__qualname__ = name
     return made

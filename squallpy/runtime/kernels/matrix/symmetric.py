@@ -11,7 +11,7 @@ import numpy as np
 
 from squallpy.runtime.kernels.matrix.dense import TALL, WIDE
 from squallpy.runtime.kernels.matrix.sweeps import Matrix, apart, columns_of, swept
-from squallpy.runtime.kernels.matrix.tiles import FIELDS
+from squallpy.runtime.kernels.matrix.tiles import SEMIRINGS
 
 
 def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, threads: int = 0) -> Matrix:
@@ -23,7 +23,7 @@ def pass_over(M: Matrix, U: Matrix, V: Matrix, X: Matrix, threads: int = 0) -> M
     """
     if U.shape[1] + 2 * X.shape[1] >= WIDE:
         return _wide(M, U, V, X)
-    MX, MtX = swept(FIELDS[M.dtype.name], M, U, V, X, X, threads, lower=True)
+    MX, MtX = swept(SEMIRINGS[M.dtype.name], M, U, V, X, X, threads, lower=True)
     return np.add(MX, MtX, out=MX)
 
 

@@ -33,7 +33,7 @@ VECTORS = 2  # of columns
 
 
 @dataclass(frozen=True)
-class Field:
+class Semiring:
     """A semiring of numbers, as instructions on vectors of them."""
 
     unit: Any
@@ -76,43 +76,43 @@ class Field:
         builder.store(value, self.place(builder, base, cells, lanes), align=self.size)
 
 
-def steps(field: Field, rows: int) -> dict[str, Any]:
+def steps(semiring: Semiring, rows: int) -> dict[str, Any]:
     """Make all operations on so many rows: on tiles, and on single columns at their end."""
-    one = {f"DOTS_{columns}": dots(field, rows, columns, field.lanes) for columns in (1, 2)}
-    one |= {f"AHEAD_{columns}": dots(field, rows, columns, field.lanes, ahead=True) for columns in (1, 2)}
-    one |= {"TILE": tile(field, rows, VECTORS, field.lanes, ahead=True), "USED": used(field, rows)}
-    return one | {"DOTS_END": dots(field, rows, 1, 1), "TILE_END": tile(field, rows, 1, 1)}
+    one = {f"DOTS_{columns}": dots(semiring, rows, columns, semiring.lanes) for columns in (1, 2)}
+    one |= {f"AHEAD_{columns}": dots(semiring, rows, columns, semiring.lanes, ahead=True) for columns in (1, 2)}
+    one |= {"TILE": tile(semiring, rows, VECTORS, semiring.lanes, ahead=True), "USED": used(semiring, rows)}
+    return one | {"DOTS_END": dots(semiring, rows, 1, 1), "TILE_END": tile(semiring, rows, 1, 1)}
 
 
-def dots(field: Field, rows: int, columns: int, lanes: int, ahead: bool = False) -> Any:
+def dots(semiring: Semiring, rows: int, columns: int, lanes: int, ahead: bool = False) -> Any:
     """Make the operation (M, stride, X, X_apart, cells, out, out_apart), where cells is a multiple of lanes.
 
     ahead: fetch the next rows, too.
     """
 
     def emit(b: Any, M: Value, stride: Value, X: Value, X_apart: Value, cells: Value, out: Value, apart: Value) -> None:
-        sums = [[cgutils.alloca_once(b, field.vector(lanes)) for _ in range(rows)] for _ in range(columns)]
+        sums = [[cgutils.alloca_once(b, semiring.vector(lanes)) for _ in range(rows)] for _ in range(columns)]
         for one in (one for column in sums for one in column):
-            b.store(field.zeros(lanes), one)
+            b.store(semiring.zeros(lanes), one)
         with cgutils.for_range_slice(b, _I64(0), cells, _I64(lanes)) as (at, _):
-            some = [field.load(b, X, b.add(b.mul(X_apart, _I64(p)), at), lanes) for p in range(columns)]
+            some = [semiring.load(b, X, b.add(b.mul(X_apart, _I64(p)), at), lanes) for p in range(columns)]
             for r in range(rows):
-                line = field.load(b, M, b.add(b.mul(stride, _I64(r)), at), lanes)
+                line = semiring.load(b, M, b.add(b.mul(stride, _I64(r)), at), lanes)
                 for p in range(columns):
-                    b.store(field.fused(b, line, some[p], b.load(sums[p][r])), sums[p][r])
+                    b.store(semiring.fused(b, line, some[p], b.load(sums[p][r])), sums[p][r])
                 if ahead:
-                    _fetch(b, field.place(b, M, b.add(b.mul(stride, _I64(r + rows)), at)))
+                    _fetch(b, semiring.place(b, M, b.add(b.mul(stride, _I64(r + rows)), at)))
         for p in range(columns):
             start, lines = b.mul(apart, _I64(p)), [b.load(one) for one in sums[p]]
-            totals, width = ([_sums(field, b, lines, lanes)], rows) if lanes > 1 else (lines, 1)
+            totals, width = ([_sums(semiring, b, lines, lanes)], rows) if lanes > 1 else (lines, 1)
             for r, total in enumerate(totals):
                 at = b.add(start, _I64(r))
-                field.store(b, field.plus(b, field.load(b, out, at, width), total), out, at, width)
+                semiring.store(b, semiring.plus(b, semiring.load(b, out, at, width), total), out, at, width)
 
     return _operation(emit, 7)
 
 
-def tile(field: Field, rows: int, vectors: int, lanes: int, ahead: bool = False) -> Any:
+def tile(semiring: Semiring, rows: int, vectors: int, lanes: int, ahead: bool = False) -> Any:
     """Make the operation (M, stride, U, U_apart, k, V, V_apart, Y, Y_apart, q, W, W_apart, row, column); k and q may be
     0.
 
@@ -124,50 +124,50 @@ def tile(field: Field, rows: int, vectors: int, lanes: int, ahead: bool = False)
         Y: Value, Y_apart: Value, q: Value, W: Value, W_apart: Value, row: Value, column: Value,
     ) -> None:  # fmt: skip
         cells = [(b.add(b.mul(stride, _I64(r)), _I64(v * lanes)), r, v) for r in range(rows) for v in range(vectors)]
-        held = [[cgutils.alloca_once(b, field.vector(lanes)) for _ in range(vectors)] for _ in range(rows)]
+        held = [[cgutils.alloca_once(b, semiring.vector(lanes)) for _ in range(vectors)] for _ in range(rows)]
         for at, r, v in cells:
-            b.store(field.load(b, M, at, lanes), held[r][v])
+            b.store(semiring.load(b, M, at, lanes), held[r][v])
             if ahead:
-                _fetch(b, field.place(b, M, b.add(at, b.mul(stride, _I64(rows)))))
+                _fetch(b, semiring.place(b, M, b.add(at, b.mul(stride, _I64(rows)))))
         with cgutils.for_range(b, q) as loop:
             places = [b.add(b.mul(loop.index, W_apart), _I64(v * lanes)) for v in range(vectors)]
-            sums = [field.load(b, W, at, lanes) for at in places]
+            sums = [semiring.load(b, W, at, lanes) for at in places]
             for r in range(rows):
-                y = _splat(b, field.load(b, Y, b.add(b.mul(loop.index, Y_apart), _I64(r))), lanes)
-                sums = [field.fused(b, b.load(held[r][v]), y, sums[v]) for v in range(vectors)]
+                y = _splat(b, semiring.load(b, Y, b.add(b.mul(loop.index, Y_apart), _I64(r))), lanes)
+                sums = [semiring.fused(b, b.load(held[r][v]), y, sums[v]) for v in range(vectors)]
             for at, total in zip(places, sums, strict=True):
-                field.store(b, total, W, at, lanes)
+                semiring.store(b, total, W, at, lanes)
         with b.if_then(b.icmp_signed(">", k, _I64(0))):
             with cgutils.for_range(b, k) as loop:
                 start = b.mul(loop.index, V_apart)
-                some = [field.load(b, V, b.add(start, _I64(v * lanes)), lanes) for v in range(vectors)]
+                some = [semiring.load(b, V, b.add(start, _I64(v * lanes)), lanes) for v in range(vectors)]
                 for r in range(rows):
-                    u = _splat(b, field.load(b, U, b.add(b.mul(loop.index, U_apart), _I64(r))), lanes)
+                    u = _splat(b, semiring.load(b, U, b.add(b.mul(loop.index, U_apart), _I64(r))), lanes)
                     for v in range(vectors):
-                        b.store(field.fused(b, some[v], u, b.load(held[r][v])), held[r][v])
+                        b.store(semiring.fused(b, some[v], u, b.load(held[r][v])), held[r][v])
             news = [(b.load(held[r][v]), at) for at, r, v in cells]
-            if not field.idempotent:
+            if not semiring.idempotent:
                 for new, at in news:
-                    field.store(b, new, M, at, lanes)
+                    semiring.store(b, new, M, at, lanes)
                 return
-            with b.if_then(_different(b, [(new, field.load(b, M, at, lanes)) for new, at in news])):
+            with b.if_then(_different(b, [(new, semiring.load(b, M, at, lanes)) for new, at in news])):
                 for new, at in news:
-                    field.store(b, new, M, at, lanes)
+                    semiring.store(b, new, M, at, lanes)
                 for mark in (row, column):
                     b.store(_I8(1), b.inttoptr(mark, _I8.as_pointer()))
 
     return _operation(emit, 14)
 
 
-def used(field: Field, rows: int) -> Any:
+def used(semiring: Semiring, rows: int) -> Any:
     """Make the operation (U, U_apart, k) → 1 if any of these rows is not all zero, else 0."""
 
     def emit(b: Any, U: Value, U_apart: Value, k: Value) -> Value:
         found = cgutils.alloca_once_value(b, ir.Constant(ir.IntType(1), 0))
         b.store(ir.Constant(ir.IntType(1), 0), found)
         with cgutils.for_range(b, k) as loop:
-            some = field.load(b, U, b.mul(loop.index, U_apart), rows)
-            b.store(b.or_(b.load(found), _different(b, [(some, field.zeros(rows))])), found)
+            some = semiring.load(b, U, b.mul(loop.index, U_apart), rows)
+            b.store(b.or_(b.load(found), _different(b, [(some, semiring.zeros(rows))])), found)
         return b.zext(b.load(found), _I64)
 
     return _operation(emit, 3, types.int64)
@@ -211,7 +211,7 @@ def _picked(builder: Any, a: Value, b: Value, places: list[int]) -> Value:
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_I32, len(places)), places))
 
 
-def _sums(field: Field, builder: Any, lines: list[Value], lanes: int) -> Value:
+def _sums(semiring: Semiring, builder: Any, lines: list[Value], lanes: int) -> Value:
     """Sum each of some vectors, into one vector of as many sums or one sum; both numbers are powers of two.
 
     Neighbours are added, of two vectors while there are two: [a b c d], [e f g h] → [a+b c+d e+f g+h] → …
@@ -219,17 +219,17 @@ def _sums(field: Field, builder: Any, lines: list[Value], lanes: int) -> Value:
     rows = len(lines)
     while len(lines) > 1:
         pairs = zip(lines[::2], lines[1::2], strict=True)
-        lines = [_neighbours(field, builder, one, other, 2 * lanes) for one, other in pairs]
+        lines = [_neighbours(semiring, builder, one, other, 2 * lanes) for one, other in pairs]
     (sums,) = lines
     while lanes > rows:
-        sums = _neighbours(field, builder, sums, sums, lanes)
+        sums = _neighbours(semiring, builder, sums, sums, lanes)
         lanes //= 2
     return builder.extract_element(sums, _I32(0)) if rows == 1 else sums
 
 
-def _neighbours(field: Field, builder: Any, one: Value, other: Value, cells: int) -> Value:
+def _neighbours(semiring: Semiring, builder: Any, one: Value, other: Value, cells: int) -> Value:
     even, odd = (_picked(builder, one, other, list(range(first, cells, 2))) for first in (0, 1))
-    return field.plus(builder, even, odd)
+    return semiring.plus(builder, even, odd)
 
 
 def _different(builder: Any, pairs: list[tuple[Value, Value]]) -> Value:
@@ -255,17 +255,17 @@ def _multiply_add(builder: Any, a: Value, b: Value, c: Value) -> Value:
     return builder.call(called, [a, b, c])
 
 
-def _real(unit: Any) -> Field:
+def _real(unit: Any) -> Semiring:
     """Make (+, ·) of floats."""
-    return Field(unit, 0.0, lambda b, x, y: b.fadd(x, y), _multiply_add, np.add)
+    return Semiring(unit, 0.0, lambda b, x, y: b.fadd(x, y), _multiply_add, np.add)
 
 
-def _integer() -> Field:
+def _integer() -> Semiring:
     """Make (+, ·) of int64, modulo 2⁶⁴."""
-    return Field(_I64, 0, lambda b, x, y: b.add(x, y), lambda b, x, y, z: b.add(z, b.mul(x, y)), np.add)
+    return Semiring(_I64, 0, lambda b, x, y: b.add(x, y), lambda b, x, y, z: b.add(z, b.mul(x, y)), np.add)
 
 
-def _tropical(unit: Any, greatest: bool) -> Field:
+def _tropical(unit: Any, greatest: bool) -> Semiring:
     """Make (min, +) or (max, +) of floats. The zero absorbs: ∞ − ∞ is NaN, which is never better."""
     before = ">" if greatest else "<"
 
@@ -276,10 +276,10 @@ def _tropical(unit: Any, greatest: bool) -> Field:
         return choose(b, b.fadd(x, y), z)
 
     zero, ufunc = (float("-inf"), np.maximum) if greatest else (float("inf"), np.minimum)
-    return Field(unit, zero, choose, fused, ufunc, True)
+    return Semiring(unit, zero, choose, fused, ufunc, True)
 
 
-def _tropical_integer(greatest: bool) -> Field:
+def _tropical_integer(greatest: bool) -> Semiring:
     """Make (min, +) or (max, +) of int64, with the last integer for ∞."""
     before, zero = (">", -(1 << 63)) if greatest else ("<", (1 << 63) - 1)
 
@@ -291,11 +291,11 @@ def _tropical_integer(greatest: bool) -> Field:
         none = b.or_(b.icmp_signed("==", x, zeros), b.icmp_signed("==", y, zeros))
         return choose(b, b.select(none, zeros, b.add(x, y)), z)
 
-    return Field(_I64, zero, choose, fused, np.maximum if greatest else np.minimum, True)
+    return Semiring(_I64, zero, choose, fused, np.maximum if greatest else np.minimum, True)
 
 
 _UNITS = {"float64": ir.DoubleType(), "float32": ir.FloatType()}
-FIELDS = {
+SEMIRINGS = {
     **{name: _real(unit) for name, unit in _UNITS.items()},
     "int64": _integer(),
     **{f"min_{name}": _tropical(unit, False) for name, unit in _UNITS.items()},

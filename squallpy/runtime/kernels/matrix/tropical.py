@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from squallpy.runtime.kernels.matrix.sweeps import Marks, Matrix, multiplied, rows_of, swept
-from squallpy.runtime.kernels.matrix.tiles import FIELDS, Field
+from squallpy.runtime.kernels.matrix.tiles import SEMIRINGS, Semiring
 
 _BLOCK = 1 << 17  # cells whose changes are looked for at a time
 _FEW = 4  # one row in so many: these are taken out, updated and put back
 
 
-class Changes(NamedTuple):
+class ChangedCells(NamedTuple):
     """Cells that an update changed, in row-major order, with what they held before."""
 
     rows: npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ class Changes(NamedTuple):
 def zero(dtype: npt.DTypeLike, greatest: bool = False) -> Any:
     """Return the ring's zero, which loses every choice and absorbs every sum."""
     kind: Any = np.dtype(dtype)
-    return kind.type(_field(kind, greatest).zero)
+    return kind.type(_semiring(kind, greatest).zero)
 
 
 def pass_over(
@@ -55,7 +55,7 @@ def pruned(
     at the grain of tiles. So a series of updates ends where it no longer makes a difference.
     """
     MX, MtY, changed = _passed(M, U, V, X, Y, greatest, threads)
-    zero = _field(M.dtype, greatest).zero
+    zero = _semiring(M.dtype, greatest).zero
     u, v = (np.where(some[:, None], of, zero) for some, of in zip(changed, (U, V), strict=True))
     return MX, MtY, u, v
 
@@ -66,66 +66,66 @@ Changed = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]  # rows, columns; 
 def _passed(
     M: Matrix, U: Matrix, V: Matrix, X: Matrix, Y: Matrix, greatest: bool, threads: int
 ) -> tuple[Matrix, Matrix, Changed]:
-    field = _field(M.dtype, greatest)
-    MX, MtY = _few(field, M, X, 8, threads), _few(field, M.T, Y, 2, threads)
+    semiring = _semiring(M.dtype, greatest)
+    MX, MtY = _few(semiring, M, X, 8, threads), _few(semiring, M.T, Y, 2, threads)
     x, y = X if MX is None else X[:, :0], Y if MtY is None else Y[:, :0]
-    named = np.flatnonzero(np.any(np.not_equal(U, field.zero), axis=1))
+    named = np.flatnonzero(np.any(np.not_equal(U, semiring.zero), axis=1))
     if not x.shape[1] and not y.shape[1] and _FEW * len(named) <= len(M):
-        by_x, by_y, changed = M[:, :0], M[:0].T, _some(field, M, U, V, named, threads)
+        by_x, by_y, changed = M[:, :0], M[:0].T, _some(semiring, M, U, V, named, threads)
     else:
-        marks = Marks(field, *M.shape)
-        by_x, by_y = swept(field, M, U, V, x, y, threads, sparse=True, marks=marks)
+        marks = Marks(semiring, *M.shape)
+        by_x, by_y = swept(semiring, M, U, V, x, y, threads, sparse=True, marks=marks)
         changed = marks.rows, marks.columns
     return by_x if MX is None else MX, by_y if MtY is None else MtY, changed
 
 
-def _some(field: Field, M: Matrix, U: Matrix, V: Matrix, named: npt.NDArray[np.intp], threads: int) -> Changed:
+def _some(semiring: Semiring, M: Matrix, U: Matrix, V: Matrix, named: npt.NDArray[np.intp], threads: int) -> Changed:
     """Set M ⊕= U ⊗ Vᵀ in the rows that U names, apart from the others; return which rows and columns changed."""
     rows, columns = np.zeros(M.shape[0], np.bool_), np.zeros(M.shape[1], np.bool_)
     if len(named):
         some = rows_of(len(named), M.shape[1], M.dtype)
         some[:] = M[named]
-        swept(field, some, U[named], V, some[:0].T, some[:, :0], threads)
+        swept(semiring, some, U[named], V, some[:0].T, some[:, :0], threads)
         new = some != M[named]
         rows[named], columns[:] = new.any(axis=1), new.any(axis=0)
         M[named] = some
     return rows, columns
 
 
-def _few(field: Field, M: Matrix, X: Matrix, share: int, threads: int) -> Matrix | None:
+def _few(semiring: Semiring, M: Matrix, X: Matrix, share: int, threads: int) -> Matrix | None:
     """Compute M ⊗ X from a few of M's columns, if no more than 1 of `share` has a row of X that is not zero."""
     if not X.size:
         return None
-    named = np.nonzero(np.any(np.not_equal(X, field.zero), axis=1))[0]
-    return multiplied(field, M[:, named], X[named], threads) if share * len(named) <= len(X) else None
+    named = np.nonzero(np.any(np.not_equal(X, semiring.zero), axis=1))[0]
+    return multiplied(semiring, M[:, named], X[named], threads) if share * len(named) <= len(X) else None
 
 
-def update(M: Matrix, U: Matrix, V: Matrix, greatest: bool = False, threads: int = 0) -> Changes:
+def update(M: Matrix, U: Matrix, V: Matrix, greatest: bool = False, threads: int = 0) -> ChangedCells:
     """Set M = min(M, U ⊗ Vᵀ) in place; return which cells changed and what they held."""
-    field, step = _field(M.dtype, greatest), max(1, _BLOCK // max(1, M.shape[1]))
-    used = np.any(np.not_equal(U, field.zero), axis=1)
+    semiring, step = _semiring(M.dtype, greatest), max(1, _BLOCK // max(1, M.shape[1]))
+    used = np.any(np.not_equal(U, semiring.zero), axis=1)
     found = []
     for first in range(0, len(M), step):
         rows = slice(first, first + step)
         if used[rows].any():
             old = M[rows].copy()
-            swept(field, M[rows], U[rows], V, M[:0].T, M[rows, :0], threads, sparse=True)
+            swept(semiring, M[rows], U[rows], V, M[:0].T, M[rows, :0], threads, sparse=True)
             i, j = np.nonzero(old != M[rows])
             found.append((i + first, j, old[i, j]))
     none = np.empty(0, np.int64)
     found.append((none, none, M[:0, :0].ravel()))
-    return Changes(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    return ChangedCells(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
 def product(A: Matrix, B: Matrix, greatest: bool = False, threads: int = 0) -> Matrix:
     """Compute A ⊗ B: (n, l) ⊗ (l, m) → (n, m), in C order; l may be 0."""
-    return multiplied(_field(A.dtype, greatest), A, B, threads)
+    return multiplied(_semiring(A.dtype, greatest), A, B, threads)
 
 
 def reach(U: Matrix, V: Matrix, greatest: bool = False) -> Matrix:
     """Bound the best entry of each row of U ⊗ Vᵀ, (n,), without the product; floats only."""
     best = np.max if greatest else np.min
-    zero = _field(U.dtype, greatest).zero
+    zero = _semiring(U.dtype, greatest).zero
     bound: Matrix = best(U + best(V, axis=0, initial=zero), axis=1, initial=zero)
     return bound
 
@@ -136,5 +136,5 @@ def worst(M: Matrix, greatest: bool = False) -> Matrix:
     return bound
 
 
-def _field(dtype: npt.DTypeLike, greatest: bool) -> Field:
-    return FIELDS[f"{'max' if greatest else 'min'}_{np.dtype(dtype).name}"]
+def _semiring(dtype: npt.DTypeLike, greatest: bool) -> Semiring:
+    return SEMIRINGS[f"{'max' if greatest else 'min'}_{np.dtype(dtype).name}"]
