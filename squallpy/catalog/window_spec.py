@@ -9,11 +9,11 @@ t > NOW() - INTERVAL …     T − … < t            T: the time of the batch
 """
 
 import dataclasses
-from calendar import monthrange
 from collections.abc import Collection
-from datetime import datetime, timedelta
 
 from squallpy.base.records import dataclass
+from squallpy.catalog.durations import format_duration
+from squallpy.catalog.now_moments import NowBound
 
 ARRIVAL = "__arrival"  # the number of a row in its stream, from 0: a field added by readers
 UNBOUNDED = -(2**63)  # the bound of a window that has no clock yet: every value but NULL is above it
@@ -73,23 +73,6 @@ class SessionExtent:
 
 
 @dataclass(frozen=True, slots=True)
-class NowBound:
-    """A moment some months and microseconds after the time of the batch; if it is closed, rows at it are inside."""
-
-    months: int = 0
-    micros: int = 0
-    is_closed: bool = False
-
-    def moment(self, now: int) -> int:
-        """Compute the moment by the time of the batch, in microseconds."""
-        return (_add_months(now, self.months) if self.months else now) + self.micros
-
-    def __str__(self) -> str:
-        parts = ((f"{abs(self.months)} MONTH", self.months), (format_duration(abs(self.micros)), self.micros))
-        return "NOW()" + "".join(f" {'−' if sign < 0 else '+'} {text}" for text, sign in parts if sign)
-
-
-@dataclass(frozen=True, slots=True)
 class NowExtent:
     """Extent of a temporal filter: the rows whose time is above `low` and below `high`, None where it is open."""
 
@@ -113,26 +96,6 @@ class NowExtent:
 
     def __str__(self) -> str:
         return "NOW() in WHERE"
-
-
-_EPOCH = datetime(1970, 1, 1)
-
-
-def _add_months(moment: int, months: int) -> int:
-    """Add months to a number of microseconds since 1970, as ADD_MONTHS does."""
-    before = _EPOCH + timedelta(microseconds=moment)
-    year, month = divmod(before.year * 12 + before.month - 1 + months, 12)
-    day = min(before.day, monthrange(year, month + 1)[1])
-    return (before.replace(year=year, month=month + 1, day=day) - _EPOCH) // timedelta(microseconds=1)
-
-
-UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MIN", 60_000_000), ("SEC", 1_000_000), ("MS", 1_000))
-
-
-def format_duration(micros: int) -> str:
-    """Write a duration in its largest whole unit: 90_000_000 → 90 SEC"""
-    unit, factor = next(((u, f) for u, f in UNITS if micros % f == 0), ("US", 1))
-    return f"{micros // factor} {unit}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,6 @@ NODES: dict[str, Unsupported] = {
     "Collate": Unsupported("COLLATE", "COLLATE"),
     "AtTimeZone": Unsupported("AT TIME ZONE", "AT"),
     "CurrentUser": Unsupported("CURRENT_USER", "CURRENT_USER"),
-    "CurrentDate": Unsupported("CURRENT_DATE", "CURRENT_DATE", "write DATE '…'"),
     "Var": Unsupported("ALL here", "ALL"),
     "Alias": Unsupported("a name inside an expression", "AS"),
     "Star": Unsupported("* inside an expression"),
@@ -150,7 +149,7 @@ NOW = (
 # scalar functions of Spark that are known but not supported, with an alternative
 FUNCTIONS: dict[str, str] = {
     **dict.fromkeys(
-        (name for name in NOW if name not in ("NOW", "CURRENT_TIMESTAMP")),
+        (name for name in NOW if name not in ("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURDATE")),
         "write DATE '…' or TIMESTAMP '…', or in WHERE compare a time with NOW() ± an INTERVAL",
     ),
     **dict.fromkeys(
@@ -207,7 +206,8 @@ QUERIES: dict[str, Unsupported] = {
         "NOW() outside WHERE", "", "compare the time of a stream with it: WHERE at > NOW() - INTERVAL '1' HOUR"
     ),
     "NOW in a condition": Unsupported(
-        "NOW() in another condition than a comparison by <, <=, >, >= or BETWEEN with NOW() ± an INTERVAL",
+        "NOW() in another condition than a comparison by =, <, <=, >, >= or BETWEEN with NOW() or CURRENT_DATE, "
+        "± an INTERVAL or cut by DATE_TRUNC",
         "",
         "write WHERE at > NOW() - INTERVAL '1' HOUR AND …",
     ),

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from squallpy.base.free_names import FreeNames
+from squallpy.catalog.durations import format_duration
 from squallpy.catalog.relation import WORKING
-from squallpy.catalog.window_spec import NowExtent, WindowSpec, format_duration
+from squallpy.catalog.window_spec import NowExtent, WindowSpec
 from squallpy.logical.aggregate_calls import Agg, SortKeys, WindowFunction
 from squallpy.logical.apply import Apply, Domain
 from squallpy.logical.expressions import TRUE, Column, Expr, substitute

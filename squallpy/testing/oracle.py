@@ -76,9 +76,12 @@ class Oracle:
         """
         query = parse_query(sql)
         replace_sessions(query)
-        for node in list(query.find_all(exp.Anonymous, exp.Column, exp.CurrentTimestamp)):
-            if node.name.upper() in ("NOW", "CURRENT_TIMESTAMP") or isinstance(node, exp.CurrentTimestamp):
+        for node in list(query.find_all(exp.Anonymous, exp.Column, exp.CurrentTimestamp, exp.CurrentDate)):
+            name = node.name.upper() if isinstance(node, exp.Anonymous | exp.Column) else node.sql()
+            if name in ("NOW", "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()"):
                 node.replace(exp.maybe_parse(f"(SELECT MAX(moment) FROM {_TIME})", dialect="duckdb"))
+            elif name in ("CURDATE", "CURRENT_DATE"):
+                node.replace(exp.maybe_parse(f"(SELECT MAX(moment)::DATE FROM {_TIME})", dialect="duckdb"))
         for fixpoint in replace_recursions(query, to_duckdb):
             fixpoint.create(self._connection)
             self._fixpoints.append(fixpoint)

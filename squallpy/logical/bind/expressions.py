@@ -183,7 +183,8 @@ def column(s: Scalars, node: exp.Column) -> Expr:
 
 
 @handles(exp.CurrentTimestamp, args="")
-def current_timestamp(s: Scalars, node: exp.CurrentTimestamp) -> Expr:
+@handles(exp.CurrentDate, args="")
+def current_moment(s: Scalars, node: exp.CurrentTimestamp | exp.CurrentDate) -> Expr:
     from squallpy.logical.bind.temporal_filters import bind_now  # it reads the clause
 
     return bind_now(s, node)

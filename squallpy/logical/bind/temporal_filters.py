@@ -2,6 +2,8 @@
 
     at > NOW() - INTERVAL '1' HOUR AND at <= NOW()     →     Window at > NOW() − 1 HOUR AND at <= NOW() (Scan r)
     at + INTERVAL n MINUTE > NOW()                     →     the same of a column that is computed
+    d >= DATE_TRUNC('MONTH', CURRENT_DATE)             →     Window d >= DATE_TRUNC('MONTH', DATE_TRUNC('DAY', NOW()))
+    d = CURRENT_DATE                                   →     Window d >= … AND d <= DATE_TRUNC('DAY', NOW())
 
 NOW() is the time of the batch. It is a call of `now`, which stands in no plan: the conditions that read it become
 windows around the input that has the time.
@@ -11,27 +13,34 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from squallpy.base.types import TIMESTAMP
-from squallpy.catalog.window_spec import NOW, NowBound, NowExtent, WindowSpec
+from squallpy.base.types import DATE, TIMESTAMP
+from squallpy.catalog.durations import DAY, UNITS
+from squallpy.catalog.now_moments import NowBound, Shift, Truncation
+from squallpy.catalog.window_spec import NOW, NowExtent, WindowSpec
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.apply import Apply
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
-from squallpy.logical.coercion import coerce
+from squallpy.logical.coercion import cast, coerce
 from squallpy.logical.expressions import MIRRORED, Call, Cast, Column, Expr, Literal, children, columns
 from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, Window
 from squallpy.logical.retractions import is_static
 
-NAMES = ("NOW", "CURRENT_TIMESTAMP")
+NAMES = ("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURDATE")
+_DATES = ("CURRENT_DATE", "CURDATE")
 _NOW = Call("now", (), TIMESTAMP, False)
 
 
 def bind_now(s: Scalars, node: exp.Expr) -> Expr:
-    """Bind NOW(), which stands in WHERE alone."""
+    """Bind NOW(), or CURRENT_DATE, its day, which stands in WHERE alone."""
+    is_date = isinstance(node, exp.CurrentDate) or node.name.upper() in _DATES
     if not s.has_time:
-        keyword = "CURRENT_TIMESTAMP" if isinstance(node, exp.CurrentTimestamp) else ""
-        raise s.ctx.refuse(node, replace(QUERIES["NOW"], keyword=keyword))
-    return _NOW
+        refusal = QUERIES["NOW"]
+        if not isinstance(node, exp.Anonymous):
+            name = "CURRENT_DATE" if is_date else "CURRENT_TIMESTAMP"
+            refusal = replace(refusal, name=refusal.name.replace("NOW()", name), keyword=name)
+        raise s.ctx.refuse(node, refusal)
+    return cast(_NOW, DATE) if is_date else _NOW
 
 
 def reads_now(expr: Expr) -> bool:
@@ -42,11 +51,11 @@ def apply_temporal_filters(ctx: Context, plan: Node, conditions: list[Expr], cla
     """Put the windows of conditions that read NOW() around the inputs that have the times."""
     bounds: dict[Expr, list[tuple[bool, NowBound]]] = {}
     for condition in conditions:
-        found = _bound(condition)
-        if found is None:
+        found = _bounds(condition)
+        if not found:
             raise ctx.refuse(_find_now(clause), QUERIES["NOW in a condition"])
-        time, is_low, bound = found
-        bounds.setdefault(time, []).append((is_low, bound))
+        for time, is_low, bound in found:
+            bounds.setdefault(time, []).append((is_low, bound))
     for time, some in bounds.items():
         lows, highs = ([bound for low, bound in some if low is side] for side in (True, False))
         for i in range(max(len(lows), len(highs))):
@@ -66,35 +75,55 @@ def refuse_now(ctx: Context, clause: exp.Expr) -> None:
 
 def _find_now(clause: exp.Expr) -> exp.Expr:
     """Find where NOW() stands in a clause."""
-    found = (n for n in clause.walk() if isinstance(n, exp.CurrentTimestamp) or n.name.upper() in NAMES)
+    found = (
+        n for n in clause.walk() if isinstance(n, exp.CurrentTimestamp | exp.CurrentDate) or n.name.upper() in NAMES
+    )
     return next(found, clause)
 
 
-def _bound(condition: Expr) -> tuple[Expr, bool, NowBound] | None:
-    """Match a comparison of a time with NOW() as the time, whether it bounds it from below, and the bound."""
+def _bounds(condition: Expr) -> list[tuple[Expr, bool, NowBound]]:
+    """Match a comparison of a time with NOW() as bounds: of which time, whether from below, and by what."""
     match condition:
-        case Call("<" | "<=" | ">" | ">=" as name, (a, b)):
-            (time, moment), op = ((a, b), str(name)) if reads_now(b) else ((b, a), MIRRORED[name])
-            bound = _moment(moment)
-            if bound is not None and columns(time) and not reads_now(time) and time.type.is_temporal:
-                return coerce(time, TIMESTAMP), op in (">", ">="), replace(bound, is_closed=op in ("<=", ">="))
-    return None
+        case Call("<" | "<=" | ">" | ">=" | "=" as name, (a, b)):
+            (time, moment), op = ((a, b), str(name)) if reads_now(b) else ((b, a), MIRRORED.get(name, "="))
+            steps = _steps(moment)
+            if steps is not None and columns(time) and not reads_now(time) and time.type.is_temporal:
+                bound, sides = NowBound(steps, op in ("<=", ">=", "=")), {">": [True], "<": [False], "=": [True, False]}
+                return [(coerce(time, TIMESTAMP), is_low, bound) for is_low in sides[op[0]]]
+    return []
 
 
-def _moment(expr: Expr) -> NowBound | None:
-    """Match NOW() and what is added to it."""
+def _steps(expr: Expr) -> tuple[Shift | Truncation, ...] | None:
+    """Match what is computed of NOW() as steps from it; None for anything else."""
     match expr:
         case Call("now"):
-            return NowBound()
+            return ()
         case Cast(below) if expr.type == TIMESTAMP:
-            return _moment(below)
+            return _steps(below)
+        case Cast(below) if expr.type == DATE:
+            return _then(below, Truncation("DAY", DAY))
+        case Call("trunc", (below, Literal(str() as unit))):
+            return _then(below, Truncation(unit.upper()))
+        case Call("trunc_time", (below, Literal(int() as micros))):
+            return _then(below, Truncation(next(name for name, size in UNITS if size == micros), micros))
+        case Call("add_days", (below, Literal(int() as days))):
+            return _then(below, Shift(micros=days * DAY))
         case Call("add_micros", (below, Literal(int() as micros))):
-            bound = _moment(below)
-            return bound and replace(bound, micros=bound.micros + micros)
+            return _then(below, Shift(micros=micros))
         case Call("add_months", (below, Literal(int() as months))):
-            bound = _moment(below)
-            return replace(bound, months=bound.months + months) if bound and not bound.micros else None
+            return _then(below, Shift(months=months))
     return None
+
+
+def _then(below: Expr, step: Shift | Truncation) -> tuple[Shift | Truncation, ...] | None:
+    """Add a step to those of what is below; shifts by lengths are one."""
+    steps = _steps(below)
+    if steps and isinstance(step, Shift) and isinstance(last := steps[-1], Shift):
+        if not step.months:
+            return (*steps[:-1], replace(last, micros=last.micros + step.micros))
+        if not last.micros:
+            return (*steps[:-1], Shift(last.months + step.months))
+    return None if steps is None else (*steps, step)
 
 
 def _place(ctx: Context, plan: Node, time: Expr, extent: NowExtent) -> Node | None:

@@ -6,7 +6,7 @@ N1(k, start, following, last) := Sessions_[k](M_CLICKS(k, at): at up to 5 MIN ap
 from collections.abc import Mapping
 
 from squallpy.base.records import dataclass
-from squallpy.catalog.window_spec import format_duration
+from squallpy.catalog.durations import format_duration
 from squallpy.logical.expressions import Column, Expr
 from squallpy.program.auxiliary.adjacent_pairs import PairSearch
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, fields_of_group, head_text, index_along

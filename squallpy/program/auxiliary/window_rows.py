@@ -5,7 +5,8 @@ N1(a, ts) := W_N1(a, ts) ⋈ (ts IN RANGE 5 MIN BY s.ts − 2 SEC)
 
 from squallpy.base.index_order import Order
 from squallpy.base.records import dataclass
-from squallpy.catalog.window_spec import Clock, NowExtent, WindowSpec, format_duration
+from squallpy.catalog.durations import format_duration
+from squallpy.catalog.window_spec import Clock, NowExtent, WindowSpec
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.variable_names import Names
