@@ -182,6 +182,38 @@ def test_a_node_that_derives_many() -> None:
     graphs.check()
 
 
+def test_a_row_that_goes_and_comes_in_a_later_iteration() -> None:
+    """It has one derivation before and one after, of other ranks: neither went nor came."""
+    graphs, sources = Graphs(), {(x, 0) for x in range(40)}
+    steps = {(0, 9), (0, 1), (1, 2), (9, 10)}
+    graphs.change(sources, steps)
+    graphs.check()
+    before = set(graphs.there)
+    graphs.change(sources, steps - {(0, 9)} | {(2, 9)})
+    graphs.check()
+    assert graphs.there == before
+    graphs.change(sources | {(50, 2)}, steps - {(0, 1)})
+    graphs.check()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_differential_layers(seed: int) -> None:
+    """Edges between layers come and go, some of them across a layer; where there are none, a node has one time."""
+    random = Random(seed)
+    graphs, layers, width = Graphs(), random.choice((3, 5, 8)), random.choice((10, 40))
+    edges = set[Pair]()
+    for _ in range(12):
+        for _ in range(random.choice((2, layers * width))):
+            if edges and random.random() < 0.45:
+                edges.remove(random.choice(sorted(edges)))
+            else:
+                layer = random.randrange(layers) * width
+                skipped = width if random.random() < 0.05 else 0
+                edges.add((layer + random.randrange(width), layer + width + skipped + random.randrange(width)))
+        graphs.change(set(edges), set(edges))
+        graphs.check()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_differential_many_changes_of_few_nodes(seed: int) -> None:
     """Groups come and go so often that what is noted of them is written anew several times."""

@@ -126,7 +126,8 @@ class GroupedFixpointMaintainer(FixpointMaintainer):
             return _NO_ROWS
         pairs, times = add_up(parts)
         width = len(self._layout.rest)
-        return rows.add_steps(rows.intern_nodes(pairs[:, :width]), rows.intern_nodes(pairs[:, width:]), times)
+        sources, targets = np.split(rows.intern_nodes(np.concatenate([pairs[:, :width], pairs[:, width:]])), 2)
+        return rows.add_steps(sources, targets, times)
 
     def _learn(self, rows: GroupedRows, numbers: Words, stored: dict[RelationId, Stored], names: Dictionary) -> None:
         """Find the steps of nodes, and of those that are new in them, some rounds of them."""

@@ -28,6 +28,7 @@ _FORMATS = {  # formats in which kernels read Arrow's types, by SQL kind
 }
 
 KernelResult = tuple[Words, Words, Words]
+_NO_SUMS = np.empty(0, np.int64)
 
 
 class ExportedBatch:
@@ -54,19 +55,21 @@ class Runner:
         self._schema: pa.Schema | None = None
         self._readable = False
 
-    def over_batch(self, batch: ExportedBatch, frame: Callable[[], VectorFrame]) -> KernelResult | None:
-        """Run over a record batch, of which `frame` has the fields."""
+    def over_batch(
+        self, batch: ExportedBatch, frame: Callable[[], VectorFrame], sums: Words | None = None
+    ) -> KernelResult | None:
+        """Run over a record batch, of which `frame` has the fields; payloads are added to `sums`, if there are any."""
         if self._schema is None or not self._schema.equals(batch.schema):
             self._schema, self._readable = batch.schema, self._locate_fields(batch.schema)
         if not self._readable:
             return None
         owners = [self._set_column(c, source(frame()), batch.rows) for c, source in self._computed]
-        return self._run(batch.rows, batch.address) if all(owners) else None
+        return self._run(batch.rows, batch.address, sums) if all(owners) else None
 
     def over_vectors(
-        self, rows: int, read: Callable[[str], Vec], frame: Callable[[], VectorFrame]
+        self, rows: int, read: Callable[[str], Vec], frame: Callable[[], VectorFrame], sums: Words | None = None
     ) -> KernelResult | None:
-        """Run over vectors; `read` gives fields, and `frame` has them."""
+        """Run over vectors; `read` gives fields, and `frame` has them; adds payloads to `sums`, if there are any."""
         self._schema = None
         owners = []
         for c, source in enumerate(self._program.sources):
@@ -75,13 +78,22 @@ class Runner:
             )
             if not owners[-1]:
                 return None
-        return self._run(rows, 0)
+        return self._run(rows, 0, sums)
 
-    def _run(self, rows: int, address: int) -> KernelResult | None:
-        keys, words = (np.empty((rows, width), np.int64) for width in self._widths)
-        row_numbers = np.empty(rows, np.int64)
+    def _run(self, rows: int, address: int, sums: Words | None) -> KernelResult | None:
+        held = rows if sums is None else 0
+        keys, words = (np.empty((held, width), np.int64) for width in self._widths)
+        row_numbers = np.empty(held, np.int64)
         remaining = op.run_program(
-            self._program.code, self._columns, address, rows, self._scratch, keys, words, row_numbers
+            self._program.code,
+            self._columns,
+            address,
+            rows,
+            self._scratch,
+            keys,
+            words,
+            row_numbers,
+            _NO_SUMS if sums is None else sums,
         )
         return None if remaining < 0 else (keys[:remaining], words[:remaining], row_numbers[:remaining])
 

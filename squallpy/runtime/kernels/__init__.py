@@ -6,8 +6,8 @@
     view_container · pool · sorted_pool · row_list                views
     pool_layout · pool_records · postings · buddy_allocator       what a pool is made of
     record_exchange · fixpoint_steps                              records that take others' places; semi-naive iteration
-    grouped_rows · grouped_tasks · grouped_steps                  fixpoints of groups, and their iteration
-    grouped_entries · grouped_members · grouped_contents          what grouped rows are made of
+    grouped_rows · grouped_tasks · grouped_steps · grouped_batch  fixpoints of groups, and their iteration
+    grouped_entries · grouped_contents                            what grouped rows are made of
     numbered_keys                                                 keys by small numbers
     arena_tables · line_comparison                                small hash tables in one arena
     primary_index · group_index · run_index                       entries for each record, or for runs of them

@@ -29,9 +29,9 @@ STATE: Final = 1 + CLASSES
 """Words of an arena's state: units that were ever used, and the first free block + 1 of each class."""
 ROOM: Final = 8  # times its size, a table that grows may take so much of an arena
 
-_LINE: Final = 64
+LINE: Final = 64  # bytes of a bucket
 _LENGTH: Final = 0xFFFFFFFF
-_GOLDEN = -0x61C8864680B583EB
+GOLDEN: Final = -0x61C8864680B583EB
 
 
 @inlined
@@ -62,13 +62,13 @@ def length_of(head: int) -> int:
 @inlined
 def bucket_of(key: int, places: int, kind: int) -> int:
     """Return the number of a key's bucket."""
-    return multiply_high(key * _GOLDEN, places >> (4 - kind))
+    return multiply_high(key * GOLDEN, places >> (4 - kind))
 
 
 @inlined
 def line_of(table: int, places: int, key: int, kind: int) -> int:
     """Return the address of the cache line where a key stands, or one behind it."""
-    return table + _LINE * bucket_of(key, places, kind)
+    return table + LINE * bucket_of(key, places, kind)
 
 
 @inlined
@@ -80,7 +80,7 @@ def next_bucket(bucket: int, places: int, kind: int) -> int:
 @inlined
 def matches(table: int, places: int, bucket: int, key: int, kind: int) -> int:
     """Find a key, or 0, in a bucket: a bit for each place of a bucket; of PAIRS it is every other bit."""
-    at = table + _LINE * bucket
+    at = table + LINE * bucket
     if kind == KEYS:
         found = equal32(at, key)
     elif kind == WORDS:
@@ -104,8 +104,8 @@ def key_at(table: int, at: int, kind: int) -> int:
 
 @inlined
 def is_full(length: int, places: int, kind: int) -> bool:
-    """True if there is no room for one more entry: three quarters are taken, or all of what is no more than a line."""
-    return length >= places if places >> (5 - kind) == 0 else 4 * length >= 3 * places
+    """True if there is no room for one more entry: five eighths are taken, or all of what is no more than a line."""
+    return length >= places if places >> (5 - kind) == 0 else 8 * length >= 5 * places
 
 
 @inlined
@@ -256,5 +256,5 @@ def shrink(head: int, state: int, arena: int, kind: int) -> None:
     if length == 0:
         if places > 0:
             resize(head, state, arena, -1, kind)
-    elif places >= 32 and 6 * length < places:
+    elif places >= 32 and 8 * length < places:
         resize(head, state, arena, class_for(2 * length, kind), kind)

@@ -13,7 +13,7 @@ from typing import Final
 
 from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, load8, load32, store, store8
 from squallpy.runtime.kernels.kernel_compiler import MATRIX, VECTOR, Vector, address, inlined, kernel
-from squallpy.runtime.kernels.ring_arithmetic import exact_multiply, sign
+from squallpy.runtime.kernels.ring_arithmetic import exact_add, exact_multiply, sign
 
 # Operations. Each is WIDTH words: which, the register that it fills, four operands.
 WIDTH: Final = 6
@@ -343,14 +343,42 @@ def _write_lane(to: int, stride: int, words: int, x: int, times: int, n: int) ->
     return True
 
 
-@kernel(f"int64({VECTOR}, {MATRIX}, int64, int64, {VECTOR}, {MATRIX}, {MATRIX}, {VECTOR})")
+@inlined
+def _sum_lane(to: int, words: int, x: int, times: int, n: int) -> bool:
+    """Add a lane of payloads up, `times` times each (0: once); False where one has no room."""
+    lo, hi = load(to, 0), load(to, words - 1)
+    for i in range(n):
+        word = load(x, i)
+        if times != 0:
+            word, high = exact_multiply(word, sign(word), load(times, i), sign(load(times, i)))
+            if high != sign(word):
+                return False
+        lo, hi = exact_add(lo, hi, word, sign(word))
+    if words == 2:
+        store(to, 1, hi)
+    store(to, 0, lo)
+    return True
+
+
+@kernel(f"int64({VECTOR}, {MATRIX}, int64, int64, {VECTOR}, {MATRIX}, {MATRIX}, {VECTOR}, {VECTOR})")
 def run_program(
-    program: Vector, columns: Vector, batch: int, total: int, scratch: Vector, keys: Vector, words: Vector, kept: Vector
+    program: Vector,
+    columns: Vector,
+    batch: int,
+    total: int,
+    scratch: Vector,
+    keys: Vector,
+    words: Vector,
+    kept: Vector,
+    sums: Vector,
 ) -> int:
     """Run a program over `total` rows of the `ArrowArray` at `batch`, and return how many rows are left.
 
     Their keys, payloads and numbers are then in `keys`, `words` and `kept`. −1 where a value has no room in 64 bits, or
     cannot be a key.
+
+    Args:
+        sums: Gets the sum of all payloads instead, lanes of counts and exact sums; empty if each is wanted.
     """
     _bind(columns, batch)
     rows = address(scratch)
@@ -407,10 +435,15 @@ def run_program(
                 fits = _write_key(address(keys) + done * wide + 8 * a, wide, y, c, n)
             else:
                 times = registers + d * _REGISTER if d >= 0 else 0
-                fits = _write_lane(address(words) + done * broad + 8 * a, broad, b, registers + c * _REGISTER, times, n)
+                if len(sums) > 0:
+                    fits = _sum_lane(address(sums) + 8 * a, b, registers + c * _REGISTER, times, n)
+                else:
+                    fits = _write_lane(
+                        address(words) + done * broad + 8 * a, broad, b, registers + c * _REGISTER, times, n
+                    )
             if not fits:
                 return -1
-        for i in range(n):
+        for i in range(n if len(sums) == 0 else 0):
             store(address(kept), done + i, load(rows, i))
         done += n
     return done

@@ -1,9 +1,10 @@
-"""Contents of grouped rows: which groups have a node, which nodes a node derives, and all rows with their numbers.
+"""Contents of grouped rows: which nodes a node derives, and all rows with their numbers.
 
-update_members   +(3, 7)          →   group 3 is a member of node 7
-change_steps     +(7, 9)          →   node 7 derives node 9, in all groups
+change_steps     +(7, 9)          →   node 7 derives node 9, in all groups; the level of 9 is above that of 7
 add_rows         (3, 7, 1): 1     →   as a snapshot has it
 """
+
+from typing import Final
 
 import numpy as np
 
@@ -25,22 +26,20 @@ from squallpy.runtime.kernels.arena_tables import (
     units_of,
 )
 from squallpy.runtime.kernels.grouped_entries import (
-    AHEAD,
     CHOSEN,
     ENTRIES,
     GROUPS,
     INLINE,
     LAST,
-    LISTS,
+    LEVELS,
     LOW,
-    MEMBERS,
-    MEMBERS_STATE,
     NEVER,
     NODES,
     ROWS,
     ROWS_STATE,
     STEPS,
     STEPS_STATE,
+    TABLES,
     add_derivations,
     chosen_place,
     count_at,
@@ -50,45 +49,32 @@ from squallpy.runtime.kernels.grouped_entries import (
     targets_of,
     word_at,
 )
-from squallpy.runtime.kernels.grouped_members import append, end_of, members_of, units_for
-from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store, store32
-from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, GIVEN_VECTOR, MATRIX, VECTOR, Vector, address, kernel
+from squallpy.runtime.kernels.grouped_tasks import DEEPEST
+from squallpy.runtime.kernels.intrinsics import load, load32, store, store32
+from squallpy.runtime.kernels.kernel_compiler import (
+    GIVEN_MATRIX,
+    GIVEN_VECTOR,
+    MATRIX,
+    VECTOR,
+    Vector,
+    address,
+    inlined,
+    kernel,
+)
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.memory_regions import Words
 
-
-@kernel(f"int64({VECTOR}, {GIVEN_VECTOR}, {VECTOR}, {VECTOR}, int64)")
-def update_members(frame: Vector, out: Vector, marks: Vector, empty: Vector, start: int) -> int:
-    """Let nodes have the groups whose rows came, and no longer those whose rows went.
-
-    Returns the first row for which there was no room, or how many there are.
-
-    Args:
-        marks: A word for each group, at first 0.
-        empty: Gets how many nodes have lost their last group, and then these, some of which may have one again.
-    """
-    lists, arena, state, n = frame[LISTS], frame[MEMBERS], frame[HEAD] + 8 * MEMBERS_STATE, len(out)
-    for i in range(start, n):
-        if i + 4 * AHEAD < n:
-            prefetch(lists + 16 * (out[i + 4 * AHEAD] >> 1 & KEY))
-        if i + 2 * AHEAD < n:
-            prefetch(end_of(lists + 16 * (out[i + 2 * AHEAD] >> 1 & KEY), arena))
-        row = out[i]
-        head, gone = lists + 16 * (row >> 1 & KEY), row & 1
-        if UNIT * (load(state, 0) + units_for(head)) > 8 * frame[MEMBERS + 1]:
-            return i
-        append(head, state, arena, row >> 33, gone, marks, i + 1)
-        if gone != 0 and members_of(head) == 0:
-            empty[0] += 1
-            empty[empty[0]] = row >> 1 & KEY
-    return n
+_LOOKED_AT: Final = 64  # steps of a node that say on which level it may be
 
 
-@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, int64)")
-def change_steps(frame: Vector, edges: Vector, start: int) -> int:
+@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {VECTOR}, int64)")
+def change_steps(frame: Vector, edges: Vector, raised: Vector, start: int) -> int:
     """Let nodes derive others, or no longer: rows of node, node, and 1 or −1.
 
     Returns the first step for which there was no room, or how many there are.
+
+    Args:
+        raised: Room for nodes whose level rises; the first word is how many steps were looked at, no more than words.
     """
     arena, state, n = frame[STEPS], frame[HEAD] + 8 * STEPS_STATE, edges.shape[0]
     for i in range(start, n):
@@ -125,7 +111,45 @@ def change_steps(frame: Vector, edges: Vector, start: int) -> int:
             targets = moved
         store32(targets, count, target)
         store32(node, 0, (count + 1) << 1 | flag)
+        _raise_levels(frame, edges[i, 0], target, raised)
     return n
+
+
+@inlined
+def _raise_levels(frame: Vector, source: int, target: int, raised: Vector) -> None:
+    """Raise a node above the level of one that derives it, and what is behind it likewise; in a cycle to the last."""
+    levels, top = frame[LEVELS], 1
+    if load(levels, target) > load(levels, source) or load(levels, source) == DEEPEST:
+        return
+    store(levels, target, load(levels, source) + 1)
+    raised[1] = target
+    while top > 0:
+        node = raised[top]
+        head, level = frame[NODES] + 16 * node, load(levels, node) + 1
+        targets, steps = targets_of(head, frame[STEPS]), load32(head, 0) >> 1
+        raised[0] += steps + 1
+        if level > DEEPEST or raised[0] + 1 >= len(raised):
+            return
+        top -= 1
+        for j in range(steps):
+            other = load32(targets, j)
+            if load(levels, other) < level:
+                store(levels, other, level)
+                top += 1
+                raised[top] = other
+
+
+@kernel(f"void({VECTOR}, {GIVEN_VECTOR})")
+def raise_sources(frame: Vector, numbers: Vector) -> None:
+    """Let nodes be on the level before that of all that they derive, if theirs is lower; the highest come first."""
+    levels = frame[LEVELS]
+    for i in range(len(numbers)):
+        head, above = frame[NODES] + 16 * numbers[i], DEEPEST + 1
+        targets, steps = targets_of(head, frame[STEPS]), min(load32(head, 0) >> 1, _LOOKED_AT)
+        for j in range(steps):
+            above = min(above, load(levels, load32(targets, j)))
+        if steps > 0:
+            store(levels, numbers[i], max(load(levels, numbers[i]), above - 1))
 
 
 @kernel(f"void({VECTOR}, {GIVEN_VECTOR})")
@@ -134,6 +158,7 @@ def forget_steps(frame: Vector, numbers: Vector) -> None:
     arena, state = frame[STEPS], frame[HEAD] + 8 * STEPS_STATE
     for i in range(len(numbers)):
         node = frame[NODES] + 16 * numbers[i]
+        store(frame[LEVELS], numbers[i], 0)
         if load32(node, 0) >> 1 > INLINE:
             targets, size_class = targets_of(node, arena), load32(node, 2)
             store(targets, 0, load(state, 1 + size_class))
@@ -142,25 +167,20 @@ def forget_steps(frame: Vector, numbers: Vector) -> None:
         store(node, 1, 0)
 
 
-@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {VECTOR}, int64)")
-def add_rows(frame: Vector, entries: Vector, marks: Vector, start: int) -> int:
+@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, int64)")
+def add_rows(frame: Vector, entries: Vector, start: int) -> int:
     """Add entries, rows of group, node, iteration, and how many derivations, as they were.
 
     Returns the first entry for which there was no room, or how many there are.
-
-    Args:
-        marks: A word for each group, at first 0.
     """
-    arena, state, lists, n = frame[ROWS], frame[HEAD] + 8 * ROWS_STATE, frame[LISTS], entries.shape[0]
-    members, members_state, scalars = frame[MEMBERS], frame[HEAD] + 8 * MEMBERS_STATE, frame[HEAD]
+    arena, state, scalars, n = frame[ROWS], frame[HEAD] + 8 * ROWS_STATE, frame[HEAD], entries.shape[0]
     for i in range(start, n):
-        group, key, iteration = entries[i, 0], entries[i, 1] + 1, entries[i, 2]
-        head, its = frame[GROUPS] + 16 * group, lists + 16 * (key - 1)
-        if (
-            UNIT * (load(state, 0) + ROOM * (4 + places_of(head, KEYS))) > 8 * frame[ROWS + 1]
-            or UNIT * (load(members_state, 0) + units_for(its)) > 8 * frame[MEMBERS + 1]
-        ):
+        group, head, iteration = entries[i, 0], frame[TABLES] + 16 * entries[i, 1], entries[i, 2]
+        if UNIT * (load(state, 0) + ROOM * (4 + places_of(head, KEYS))) > 8 * frame[ROWS + 1]:
             return i
+        if iteration == 1:
+            store(frame[GROUPS], group, load(frame[GROUPS], group) + entries[i, 3])
+        key = group + 1
         before = length_of(head)
         at = add_derivations(head, state, arena, key, iteration, entries[i, 3])
         kind = kind_of(head)
@@ -189,23 +209,21 @@ def add_rows(frame: Vector, entries: Vector, marks: Vector, start: int) -> int:
         if best >= 0:
             mark(table, best, kind, word_at(table, best, kind) | CHOSEN)
         shrink(head, state, arena, kind)
-        if (best >= 0) != (chosen >= 0):
-            append(its, members_state, members, group, 1 if best < 0 else 0, marks, i + 1)
     return n
 
 
 @kernel(f"{MATRIX}({VECTOR}, int64)")
-def list_rows(frame: Vector, groups: int) -> Words:
-    """List the entries of all groups: group, node, iteration, and how many derivations."""
+def list_rows(frame: Vector, nodes: int) -> Words:
+    """List the entries of all nodes: group, node, iteration, and how many derivations."""
     arena, out, count = frame[ROWS], np.empty((load(frame[HEAD], ENTRIES), 4), np.int64), 0
-    for group in range(groups):
-        head = frame[GROUPS] + 16 * group
+    for node in range(nodes):
+        head = frame[TABLES] + 16 * node
         kind = kind_of(head)
         table = block_of(head, arena)
         for at in range(places_of(head, kind)):
             word = word_at(table, at, kind)
             if word & KEY != 0:
-                out[count, 0], out[count, 1] = group, (word & KEY) - 1
+                out[count, 0], out[count, 1] = (word & KEY) - 1, node
                 out[count, 2], out[count, 3] = iteration_of(word, kind), count_at(table, at, kind)
                 count += 1
     return out
@@ -221,13 +239,31 @@ def columns_of(out: Vector, groups: Vector, nodes: Vector, picks: Vector) -> tup
     """
     n, width, wide, broad = len(out), len(picks), groups.shape[1], nodes.shape[1]
     columns, times = np.empty((width, n), np.int64), np.empty(n, np.int64)
-    target, first, second = address(columns), address(groups), address(nodes)
+    rows = address(out)
+    for j in range(width):
+        pick, target = picks[j], address(columns) + 8 * j * n
+        if pick >= 0:
+            keys = address(groups) + 8 * pick
+            for i in range(n):
+                store(target, i, load(keys, wide * (load(rows, i) >> 33)))
+        else:
+            keys = address(nodes) + 8 * ~pick
+            for i in range(n):
+                store(target, i, load(keys, broad * (load(rows, i) >> 1 & LOW)))
     for i in range(n):
-        if i + 2 * AHEAD < n:
-            prefetch(second + 8 * broad * (out[i + 2 * AHEAD] >> 1 & LOW))
-        group, node = first + 8 * wide * (out[i] >> 33), second + 8 * broad * (out[i] >> 1 & LOW)
-        for j in range(width):
-            pick = picks[j]
-            store(target, j * n + i, load(group, pick) if pick >= 0 else load(node, ~pick))
         times[i] = 1 - 2 * (out[i] & 1)
     return columns, times
+
+
+@kernel(f"int64({VECTOR}, {VECTOR}, int64)")
+def part_rows(out: Vector, marks: Vector, bit: int) -> int:
+    """Move the rows of nodes whose mark has a bit behind all others; returns how many others there are."""
+    left, right = 0, len(out)
+    while left < right:
+        row = out[left]
+        if marks[row >> 1 & LOW] & bit == 0:
+            left += 1
+        else:
+            right -= 1
+            out[left], out[right] = out[right], row
+    return left

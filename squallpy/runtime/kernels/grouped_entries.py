@@ -1,9 +1,9 @@
-"""Entries of grouped rows: a group's rows in one small table, the steps of nodes, and the groups that have a node.
+"""Entries of grouped rows: the groups that have a node in one small table, and the steps of nodes.
 
-    group 3:   (7, 1): 1, chosen      (9, 2): 2, chosen      (9, 4): 1        node, iteration: number of derivations
-    steps:     7 → 9, 9 → 4           members:  7: groups 3, 5
+    node 7:   (3, 1): 1, chosen      (5, 2): 2, chosen      (5, 4): 1        group, iteration: number of derivations
+    steps:    7 → 9, 9 → 4
 
-A row is there if one of its entries is *chosen*, that of its least iteration, its rank. Tables have words, of node,
+A row is there if one of its entries is *chosen*, that of its least iteration, its rank. Tables have words, of group,
 iteration and number, and pairs only where these are large.
 """
 
@@ -37,12 +37,12 @@ from squallpy.runtime.kernels.kernel_compiler import inlined
 from squallpy.runtime.kernels.memory_area import CONSTANTS
 
 # Regions of the area, each an address and a number of words in the frame.
-GROUPS: Final = CONSTANTS  # heads of tables of rows
-ROWS: Final = CONSTANTS + 2
-NODES: Final = CONSTANTS + 4  # heads of tables of steps; OWNED: they are known
-STEPS: Final = CONSTANTS + 6
-LISTS: Final = CONSTANTS + 8  # heads of sets of groups
-MEMBERS: Final = CONSTANTS + 10
+GROUPS: Final = CONSTANTS  # how many derivations of iteration 1 a group has; a group without any has no rows
+TABLES: Final = CONSTANTS + 2  # heads of the tables of nodes
+ROWS: Final = CONSTANTS + 4
+NODES: Final = CONSTANTS + 6  # heads of steps; OWNED: they are known
+STEPS: Final = CONSTANTS + 8
+LEVELS: Final = CONSTANTS + 10  # of nodes: as a rule more than that of any node that derives it
 
 # Scalars in the head: the last iteration of any entry, all entries, nodes with known steps, and the state of arenas.
 LAST: Final = 1
@@ -50,17 +50,17 @@ ENTRIES: Final = 2
 KNOWN: Final = 3
 ROWS_STATE: Final = 4
 STEPS_STATE: Final = ROWS_STATE + STATE
-MEMBERS_STATE: Final = STEPS_STATE + STATE
-SCALARS: Final = MEMBERS_STATE + STATE
+SCALARS: Final = STEPS_STATE + STATE
 
-LISTED: Final = 1 << 28  # flags of an entry's word, above the key: perhaps to be dropped when the group is done
+LISTED: Final = 1 << 28  # flags of an entry's word, above the key: perhaps to be dropped when the batch is done
 NOTED: Final = 1 << 29  # chosen before the batch
-CHOSEN: Final = 1 << 30
-ONLY: Final = 1 << 31  # there is no other entry of the node
-_TAG: Final = 32  # bits below the iteration; in tables of WORDS it has 16, and the number of derivations is above
-_SHORT: Final = (1 << 16) - 1
-_COUNT: Final = 48
-_MOST: Final = (1 << 15) - 1
+CHOSEN_BIT: Final = 30
+CHOSEN: Final = 1 << CHOSEN_BIT
+ONLY: Final = 1 << 31  # there is no other entry of the group
+TAG: Final = 32  # bits below the iteration; in tables of WORDS it has 16, and the number of derivations is above
+SHORT: Final = (1 << 16) - 1
+COUNT: Final = 48
+MOST: Final = (1 << 15) - 1
 NEVER: Final = 1 << 31
 LOW: Final = (1 << 32) - 1
 
@@ -77,13 +77,13 @@ def kind_of(head: int) -> int:
 @inlined
 def iteration_of(word: int, kind: int) -> int:
     """Return the iteration of an entry."""
-    return word >> _TAG & _SHORT if kind == WORDS else word >> _TAG
+    return word >> TAG & SHORT if kind == WORDS else word >> TAG
 
 
 @inlined
 def count_at(table: int, at: int, kind: int) -> int:
     """Return the number of derivations of the entry at a place."""
-    return load(table, at) >> _COUNT if kind == WORDS else load(table, 2 * at + 1)
+    return load(table, at) >> COUNT if kind == WORDS else load(table, 2 * at + 1)
 
 
 @inlined
@@ -100,9 +100,9 @@ def mark(table: int, at: int, kind: int, word: int) -> None:
 @inlined
 def set_entry(table: int, at: int, kind: int, key: int, flags: int, iteration: int, count: int) -> None:
     if kind == WORDS:
-        store(table, at, count << _COUNT | iteration << _TAG | flags | key)
+        store(table, at, count << COUNT | iteration << TAG | flags | key)
     else:
-        store(table, 2 * at, iteration << _TAG | flags | key)
+        store(table, 2 * at, iteration << TAG | flags | key)
         store(table, 2 * at + 1, count)
 
 
@@ -116,7 +116,7 @@ def _widen(head: int, state: int, arena: int) -> None:
         word = load(table, i)
         if word != 0:
             at = free_place(target, size, word & KEY, PAIRS)
-            set_entry(target, at, PAIRS, word & KEY, word & (15 << 28), iteration_of(word, WORDS), word >> _COUNT)
+            set_entry(target, at, PAIRS, word & KEY, word & (15 << 28), iteration_of(word, WORDS), word >> COUNT)
     give_block(head, state, arena)
     set_block(head, block, size_class, OWNED)
 
@@ -129,8 +129,8 @@ def chosen_place(table: int, places: int, key: int, kind: int) -> int:
 
 @inlined
 def place_of(table: int, places: int, key: int, iteration: int, kind: int) -> int:
-    """Find the place of the entry of a node and an iteration, or −1."""
-    return _place_with(table, places, key, (_SHORT if kind == WORDS else -1) << _TAG, iteration << _TAG, kind)
+    """Find the place of the entry of a group and an iteration, or −1."""
+    return _place_with(table, places, key, (SHORT if kind == WORDS else -1) << TAG, iteration << TAG, kind)
 
 
 @inlined
@@ -153,7 +153,7 @@ def _place_with(table: int, places: int, key: int, bits: int, value: int, kind: 
 
 @inlined
 def add_derivations(head: int, state: int, arena: int, key: int, iteration: int, amount: int) -> int:
-    """Add derivations of a node in an iteration to a table; the place of the entry, −1 if there is none."""
+    """Add derivations for a group in an iteration to a table; the place of the entry, −1 if there is none."""
     kind = kind_of(head)
     places, table, only, found, free = places_of(head, kind), block_of(head, arena), ONLY, -1, -1
     if places > 0:
@@ -183,12 +183,12 @@ def add_derivations(head: int, state: int, arena: int, key: int, iteration: int,
         if kind == PAIRS:
             store(table, 2 * found + 1, count)
             return found
-        if -_MOST <= count <= _MOST:
-            store(table, found, load(table, found) + (amount << _COUNT))
+        if -MOST <= count <= MOST:
+            store(table, found, load(table, found) + (amount << COUNT))
             return found
     elif amount == 0:
         return -1
-    if kind == WORDS and (found >= 0 or iteration > _SHORT or not -_MOST <= amount <= _MOST):
+    if kind == WORDS and (found >= 0 or iteration > SHORT or not -MOST <= amount <= MOST):
         _widen(head, state, arena)
         kind, free = PAIRS, -1
         if found >= 0:

@@ -1,4 +1,4 @@
-"""Rows of a fixpoint in groups that do not meet, each with its rows in one block.
+"""Rows of a fixpoint in groups that do not meet, found by the rest of their columns, the node.
 
     reach(x, y2) ← reach(x, y) ⋈ edge(y, y2)        group: x      node: y      step: y → y2
 
@@ -6,9 +6,10 @@
     rows.intern([[7, 1]])                               →   group 0, node 0
     rows.propagate([[0, 0, 1]], [], 100, expand)        →   [[7, 1]], [1], and what the steps of node 0 add
 
-A row is of the group with its values of some columns, which every rule copies, and a node, those of the others. So what
-rules derive from a row depends on its node alone: the steps of nodes are found once, by joins, and all groups follow
-them. In large groups a row takes 26 bytes with the places where it is found, a record of a pool with its indexes 60.
+A row is of the group with its values of some columns, which every rule copies, and a node, those of the others. What
+rules derive from a row depends on its node alone: the steps of nodes are found once, by joins, and hold for all groups.
+So the groups of a node are one table, which a batch changes at once. In large tables a row takes 13 to 26 bytes with
+the places that are free, a record of a pool with its indexes 60.
 """
 
 from collections.abc import Callable
@@ -17,11 +18,12 @@ from typing import Final
 import numpy as np
 
 from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.kernels import grouped_batch as at
 from squallpy.runtime.kernels import grouped_contents as contents
 from squallpy.runtime.kernels import grouped_entries as entries
-from squallpy.runtime.kernels import grouped_steps as at
 from squallpy.runtime.kernels.arena_tables import KEY, OWNED, UNIT
-from squallpy.runtime.kernels.grouped_tasks import list_tasks
+from squallpy.runtime.kernels.grouped_steps import propagate
+from squallpy.runtime.kernels.grouped_tasks import DEEPEST, RECORD, count_tasks, list_tasks
 from squallpy.runtime.kernels.memory_area import CONSTANTS, Area
 from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
 from squallpy.runtime.kernels.numbered_keys import NumberedKeys
@@ -29,9 +31,12 @@ from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.view_container import Container
 
 _COUNT: Final = Payload((Ring.COUNT,))
-_REGIONS: Final = ("groups", "rows", "nodes", "steps", "lists", "members")
+_REGIONS: Final = ("groups", "tables", "rows", "nodes", "steps", "levels")
 _BIRTH: Final = 512
-_SCRATCH: Final = 1 << 13  # events, and so on, for which there is room at first
+_SCRATCH: Final = 1 << 13  # words of each array, at first, or of a part of it,
+_KEPT: Final = 1 << 20  # and of those that the next batch finds
+_PARTS: Final = {at.NEEDS_RECORDS: 2, at.NEEDS_ITEMS: 6}  # of arrays that have several
+_RAISED: Final = 16  # times as many steps as come may be looked at for the levels of nodes
 _LOW: Final = (1 << 32) - 1
 _NONE: Final = np.empty(0, np.int64)
 
@@ -69,6 +74,8 @@ class GroupedRows(Container):
         self._times = Pool(2, _COUNT, ((0,),), storage, f"{name}.times")
         """How often a node derives another, by their numbers."""
         self._new_groups, self._new_nodes = list[Words](), list[Words]()
+        arrays = (at.NEEDS_DATES, at.NEEDS_RECORDS, at.NEEDS_ITEMS, at.NEEDS_GONE, at.NEEDS_OUT)
+        self._scratch = {need: np.empty(_SCRATCH * _PARTS.get(need, 1), np.int64) for need in arrays}
         self._area = Area(storage, name, dict.fromkeys(_REGIONS, _BIRTH), scalars=entries.SCALARS)
 
     def intern(self, rows: Words) -> tuple[Words, Words]:
@@ -88,8 +95,8 @@ class GroupedRows(Container):
         """List the nodes whose steps are not known, between two batches."""
         if len(self.nodes) == self._area.head[entries.KNOWN]:
             return _NONE
-        lists = self._heads(entries.LISTS)[:, 1] & _LOW
-        return np.flatnonzero((self._heads(entries.NODES)[:, 0] & OWNED == 0) & (lists != 0))
+        entries_of = self._heads(entries.TABLES)[:, 1] & _LOW
+        return np.flatnonzero((self._heads(entries.NODES)[:, 0] & OWNED == 0) & (entries_of != 0))
 
     def unknown_of(self, numbers: Words) -> Words:
         """List those of some nodes whose steps are not known."""
@@ -106,7 +113,13 @@ class GroupedRows(Container):
         signs = (before + times > 0).astype(np.int64) - (before > 0)
         changed = np.flatnonzero(signs)
         steps = np.column_stack([pairs[changed], signs[changed]])
-        self._run(lambda done: contents.change_steps(self._area.current(), steps, done), len(steps), entries.STEPS)
+        raised = np.empty(_RAISED * (len(steps) + 64), np.int64)
+        raised[0] = 0
+        self._run(
+            lambda done: contents.change_steps(self._area.current(), steps, raised, done), len(steps), entries.STEPS
+        )
+        levels, nodes = self._array(entries.LEVELS, self.nodes.top), np.unique(steps[:, 0])
+        contents.raise_sources(self._area.current(), nodes[np.argsort(-levels[nodes], kind="stable")])
         return steps
 
     def learn(self, numbers: Words) -> None:
@@ -125,30 +138,33 @@ class GroupedRows(Container):
         Raises:
             EndlessError: There are.
         """
-        groups, nodes = self.groups.top, self.nodes.top
-        marks, counts, cone_of, seen = (np.zeros(size, np.int64) for size in (groups, groups, nodes, nodes))
-        frame = self._area.current()
-        order, starts, tasks, cones, begins = list_tasks(frame, sources, steps, marks, counts, cone_of, seen)
-        scratch = {need: np.zeros(_SCRATCH, np.int64) for need in (at.NEEDS_DATES, at.NEEDS_GONE)}
-        scratch[at.NEEDS_OUT] = np.empty(max(_SCRATCH, 8 * len(tasks)), np.int64)
-        derivations = np.empty((2, _SCRATCH), np.int64)
-        iterations, state = 64, np.zeros(at.BATCH_STATE, np.int64)
-        heads, bits = np.zeros(2 * iterations, np.int64), np.zeros(1, np.int64)
+        area, state = self._area, np.zeros(at.BATCH_STATE, np.int64)
+        last = area.head[entries.LAST]
+        base = min(last, DEEPEST) + 1
+        state[at.MOST_OFFSET] = base + DEEPEST
+        heads = np.zeros(last + base + DEEPEST + 64, np.int64)
+        bits = np.zeros((len(heads) >> 6) + 1, np.int64)
+        offsets = np.zeros(self.groups.top, np.int64)
+        scratch, count = self._scratch, count_tasks(area.current(), steps)
+        tasks = np.empty(count + 1, np.int64)
+        if RECORD * (count + len(sources)) > len(scratch[at.NEEDS_DATES]):
+            scratch[at.NEEDS_DATES] = np.empty(2 * RECORD * (count + len(sources)), np.int64)
+        state[at.DATES] = list_tasks(
+            area.current(), sources, steps, offsets, heads, bits, base, tasks, scratch[at.NEEDS_DATES]
+        )
+        words, queue, emptied = (np.zeros(self.nodes.top, np.int64) for _ in range(3))
         while True:
-            answer = at.propagate(
-                self._area.current(),
-                order,
-                starts,
+            answer = propagate(
+                area.current(),
                 tasks,
-                cone_of,
-                cones,
-                begins,
-                sources,
-                steps,
                 scratch[at.NEEDS_DATES],
                 heads,
                 bits,
-                derivations.reshape(-1),
+                scratch[at.NEEDS_RECORDS],
+                scratch[at.NEEDS_ITEMS],
+                words,
+                queue,
+                emptied,
                 scratch[at.NEEDS_GONE],
                 scratch[at.NEEDS_OUT],
                 state,
@@ -159,38 +175,39 @@ class GroupedRows(Container):
             if answer == at.ENDLESS:
                 raise EndlessError
             if answer == at.UNKNOWN_STEPS:
-                left = derivations[state[at.IS_ODD], 2 * state[at.SETTLED] : 2 * state[at.HERE] : 2]
-                expand(self.unknown_of((left & KEY) - 1))
+                expand(self.unknown_of(queue[: state[at.NODES_HERE]]))
+                new = np.zeros(self.nodes.top - len(queue), np.int64)
+                words, queue, emptied = (np.concatenate([array, new]) for array in (words, queue, emptied))
             elif answer == at.NEEDS_ROWS:
-                self._area.grow(_region(entries.ROWS), 2 * self._area.words(_region(entries.ROWS)))
-            elif answer == at.NEEDS_DERIVATIONS:
-                derivations = np.concatenate([derivations, np.empty_like(derivations)], axis=1)
-            elif answer == at.NEEDS_ITERATIONS:
+                area.grow(_region(entries.ROWS), 2 * area.words(_region(entries.ROWS)))
+            elif answer == at.NEEDS_TIMES:
                 heads, bits = (np.concatenate([array, np.zeros_like(array)]) for array in (heads, bits))
             else:
-                scratch[answer] = np.concatenate([scratch[answer], np.empty_like(scratch[answer])])
+                scratch[answer] = _widened(scratch[answer], _PARTS.get(answer, 1))
         out = scratch[at.NEEDS_OUT][: state[at.OUT]]
-        empty = np.empty(len(out) + 1, np.int64)
-        empty[0] = marks[:] = 0
-        self._run(
-            lambda done: contents.update_members(self._area.current(), out, marks, empty, done),
-            len(out),
-            entries.MEMBERS,
-        )
+        if state[at.TWICE]:
+            out = _net(out, contents.part_rows(out, words, at.IS_TWICE))
         columns, times = contents.columns_of(out, self.groups.keys, self.nodes.keys, self._picks)
-        self._new_groups.append(order)
-        self._new_nodes.append(empty[1 : empty[0] + 1])
+        self._new_groups.append(sources[:, 0])
+        self._new_nodes.append(emptied[: state[at.EMPTY]])
         self._forget_empty()
+        self._forget_scratch(_KEPT)
         return columns.T, times
+
+    def _forget_scratch(self, most: int) -> None:
+        """Let go of arrays of more words, as a first batch needs them."""
+        for need, array in self._scratch.items():
+            if len(array) > most:
+                self._scratch[need] = np.empty(_SCRATCH * _PARTS.get(need, 1), np.int64)
 
     def _forget_empty(self) -> None:
         """Drop those groups and nodes that have no rows, among those that are new or may have lost all."""
         groups, nodes = (np.concatenate([_NONE, *some]) for some in (self._new_groups, self._new_nodes))
         self._new_groups.clear()
         self._new_nodes.clear()
-        empty = np.unique(groups[self._heads(entries.GROUPS)[groups, 1] & _LOW == 0])
+        empty = np.unique(groups[self._array(entries.GROUPS, self.groups.top)[groups] == 0])
         self.groups.drop(empty)
-        empty = np.unique(nodes[self._heads(entries.LISTS)[nodes, 1] & _LOW == 0])
+        empty = np.unique(nodes[self._heads(entries.TABLES)[nodes, 1] & _LOW == 0])
         if len(empty):
             _, slots = self._times.slice(0, np.ascontiguousarray(empty[:, None]))
             pairs, times = self._times.keys[slots], self._times.words[slots]
@@ -203,20 +220,14 @@ class GroupedRows(Container):
         """Add derivations to rows in iterations, as they were: nothing follows from them."""
         groups, nodes = self.intern(keys)
         rows = np.column_stack([groups, nodes, keys[:, -1], words[:, 0]])
-        marks = np.zeros(self.groups.top, np.int64)
-        self._run(
-            lambda done: contents.add_rows(self._area.current(), rows, marks, done),
-            len(rows),
-            entries.ROWS,
-            entries.MEMBERS,
-        )
+        self._run(lambda done: contents.add_rows(self._area.current(), rows, done), len(rows), entries.ROWS)
+        # NB: groups whose rows of iteration 1 are not here yet are no empty ones, so the next batch looks for those
         self._new_groups.append(groups)
         self._new_nodes.append(nodes)
-        self._forget_empty()
 
     def rows(self) -> tuple[Words, Words]:
         """Make keys, rows with their iterations, and how many derivations each has."""
-        found = contents.list_rows(self._area.current(), self.groups.top)
+        found = contents.list_rows(self._area.current(), self.nodes.top)
         out = found[:, 0] << 33 | found[:, 1] << 1
         columns, _ = contents.columns_of(out, self.groups.keys, self.nodes.keys, self._picks)
         return np.ascontiguousarray(np.vstack([columns, found[:, 2]]).T), np.ascontiguousarray(found[:, 3:])
@@ -224,12 +235,15 @@ class GroupedRows(Container):
     def clear(self) -> None:
         area = self._area
         area.current()
-        for place in (entries.GROUPS, entries.NODES, entries.LISTS):
+        self._array(entries.GROUPS, self.groups.top)[:] = self._array(entries.LEVELS, self.nodes.top)[:] = 0
+        for place in (entries.NODES, entries.TABLES):
             self._heads(place)[:] = 0
         for scalar in range(entries.LAST, entries.SCALARS):
             area.head[scalar] = 0
         for part in (self.groups, self.nodes, self._times):
             part.clear()
+        self._new_groups.clear()
+        self._new_nodes.clear()
 
     def __len__(self) -> int:
         return self._area.head[entries.ENTRIES]
@@ -237,25 +251,29 @@ class GroupedRows(Container):
     @property
     def usage(self) -> dict[str, int]:
         """Rows, and bytes in use by part."""
-        arenas = {"rows": entries.ROWS_STATE, "steps": entries.STEPS_STATE, "members": entries.MEMBERS_STATE}
+        arenas = {"rows": entries.ROWS_STATE, "steps": entries.STEPS_STATE}
         used = {part: UNIT * self._area.head[state] for part, state in arenas.items()}
         times = self._times.usage
         used["steps"] += sum(times.values()) - times["records"]
-        heads = 16 * (self.groups.top + 2 * self.nodes.top)
+        heads = 8 * (self.groups.top + 5 * self.nodes.top)
         return {"records": len(self), **used, "index": self.groups.nbytes + self.nodes.nbytes + heads}
 
     def _heads(self, place: int) -> Words:
-        """Return heads, of two words each, that kernels find at a place of the frame."""
+        """Return heads of nodes, of two words each, that kernels find at a place of the frame."""
+        return self._array(place, 2 * self.nodes.top).reshape(self.nodes.top, 2)
+
+    def _array(self, place: int, words: int) -> Words:
+        """Return the first words of a region that kernels find at a place of the frame."""
         self._area.current()
-        count = self.groups.top if place == entries.GROUPS else self.nodes.top
-        return self._area.array(_region(place))[: 2 * count].reshape(count, 2)
+        return self._area.array(_region(place))[:words]
 
     def _make_room_for_heads(self) -> None:
         groups, nodes = self.groups.top, self.nodes.top
-        assert nodes < KEY and groups < 1 << 30, "a fixpoint has fewer than 2²⁸ nodes and 2³⁰ groups"
-        for place, count in ((entries.GROUPS, groups), (entries.NODES, nodes), (entries.LISTS, nodes)):
-            if 2 * count > self._area.words(_region(place)):
-                self._area.grow(_region(place), max(2 * count, 2 * self._area.words(_region(place))))
+        assert groups < KEY and nodes < 1 << 30, "a fixpoint has fewer than 2²⁸ groups and 2³⁰ nodes"
+        sizes = {entries.GROUPS: groups, entries.NODES: 2 * nodes, entries.TABLES: 2 * nodes, entries.LEVELS: nodes}
+        for place, words in sizes.items():
+            if words > self._area.words(_region(place)):
+                self._area.grow(_region(place), max(words, 2 * self._area.words(_region(place))))
 
     def _run(self, kernel: Callable[[int], int], rows: int, *places: int) -> None:
         """Call a kernel, with the number of rows done, that returns those for which regions had room, until all are."""
@@ -263,6 +281,22 @@ class GroupedRows(Container):
         while (done := kernel(done)) < rows:
             for place in places:
                 self._area.grow(_region(place), 2 * self._area.words(_region(place)))
+
+
+def _net(out: Words, certain: int) -> Words:
+    """Take away rows that both went and came, which are among those that are not certain."""
+    rows = np.sort(out[certain:])
+    same = np.flatnonzero(rows[1:] >> 1 == rows[:-1] >> 1)
+    kept = np.delete(rows, np.concatenate([same, same + 1]))
+    out[certain : certain + len(kept)] = kept
+    return out[: certain + len(kept)]
+
+
+def _widened(array: Words, parts: int) -> Words:
+    """Make an array of some parts twice as long, each part at twice its place."""
+    wide = np.empty((parts, 2, len(array) // parts), np.int64)
+    wide.reshape(parts, -1)[:, : len(array) // parts] = array.reshape(parts, -1)
+    return wide.reshape(-1)
 
 
 def _region(place: int) -> int:

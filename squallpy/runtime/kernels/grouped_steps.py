@@ -1,48 +1,96 @@
-"""Fixpoints of groups: semi-naive iteration over the rows of one group after the other, by differences by iteration.
+"""Fixpoints of groups: semi-naive iteration over the rows of all groups at once, by differences by iteration.
 
-    group 3   iteration 1: + node 7     →   (7, 1): 1 derivation, chosen: its row comes      →   3, +7
-              iteration 2: + node 9 for the step 7 → 9                                       →   3, +9
+    node 7, time 2:   + group 3     →   (3, 1): 1 derivation, chosen: row (3, 7) comes     →   3 +7
+    node 9, time 3:   + group 3, for the step 7 → 9                                        →   3 +9
 
-All that a batch changes in a group is done while its table is in the cache; that of the next group comes meanwhile, of
-which is known beforehand what will probably be read: the nodes behind those that change. Nearly all derivations are
-those of the next iteration, an array that the next pass reads from begin to end; others wait in a calendar.
+What a batch changes in a node is done at once, for all groups that have changes of it at that time, while its table is
+in the cache; and what changed in it is one list for all nodes that it derives. Groups never meet, so the time of an
+iteration may be another one for each (`grouped_tasks.py`). Nearly all derivations are those of the next time; others
+wait in a calendar.
+
+A node's derivations are added first, then taken away, so that a number of 0 is final: most entries that come or go are
+known to be their group's only one, and done with when they are found. Others are looked at when all are added.
 """
 
 from typing import Final
 
 from squallpy.runtime.kernels.arena_tables import (
+    GOLDEN,
     KEY,
     KEYS,
+    LINE,
     OWNED,
     ROOM,
     UNIT,
+    WORDS,
     block_of,
     bucket_of,
-    drop,
-    first_of,
+    class_for,
+    is_full,
     length_of,
     matches,
-    next_bucket,
     places_of,
-    shrink,
+    resize,
+)
+from squallpy.runtime.kernels.grouped_batch import (
+    APPLY,
+    CHANGED,
+    CHECK,
+    CLEAN,
+    COMES,
+    DATES,
+    DONE_HERE,
+    EMPTY,
+    ENDLESS,
+    FREE,
+    GOES,
+    GONE,
+    HAS_LOST,
+    HERE,
+    IS_LISTED,
+    IS_NEW,
+    IS_ODD,
+    IS_TWICE,
+    ITEMS,
+    MOST_OFFSET,
+    NEEDS_DATES,
+    NEEDS_GONE,
+    NEEDS_ITEMS,
+    NEEDS_OUT,
+    NEEDS_RECORDS,
+    NEEDS_ROWS,
+    NEEDS_TIMES,
+    NEXT,
+    NODES_HERE,
+    OPEN,
+    OUT,
+    PHASE,
+    SEEK,
+    TIME,
+    TWICE,
+    UNKNOWN_STEPS,
+    WAITING,
+    clean,
+    drop_entries,
+    settle,
 )
 from squallpy.runtime.kernels.grouped_entries import (
     CHOSEN,
+    COUNT,
     ENTRIES,
-    GROUPS,
-    INLINE,
     LAST,
     LISTED,
     LOW,
-    NEVER,
+    MOST,
     NODES,
-    NOTED,
     ONLY,
     ROWS,
     ROWS_STATE,
+    SHORT,
     STEPS,
+    TABLES,
+    TAG,
     add_derivations,
-    chosen_place,
     count_at,
     iteration_of,
     kind_of,
@@ -51,84 +99,31 @@ from squallpy.runtime.kernels.grouped_entries import (
     targets_of,
     word_at,
 )
-from squallpy.runtime.kernels.grouped_tasks import ask_table
-from squallpy.runtime.kernels.intrinsics import load, load32, lowest, prefetch, shift_right, store
-from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels.grouped_tasks import (
+    BEHIND,
+    LIST,
+    ONE,
+    RECORD,
+    item_of,
+    items_of,
+    iteration_at,
+    key_of,
+    kind_of_record,
+    write_record,
+)
+from squallpy.runtime.kernels.intrinsics import load, load32, lowest, multiply_high, prefetch, shift_right, store
+from squallpy.runtime.kernels.kernel_compiler import VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels.line_comparison import equal64
 from squallpy.runtime.kernels.memory_area import HEAD
 
-# Words of the state of a batch.
-ORDER: Final = 0  # the group that is worked at
-PHASE: Final = 1
-ITERATION: Final = 2
-DATES: Final = 3  # derivations in the calendar: how many it ever had, the first free one + 1, how many wait
-FREE: Final = 4
-WAITING: Final = 5
-HERE: Final = 6  # derivations of this iteration, those of them that are settled, and those of the next one
-SETTLED: Final = 7
-NEXT: Final = 8
-IS_ODD: Final = 9  # 1 if this iteration's are in the second half of the array
-GONE: Final = 10
-OUT: Final = 11
-BATCH_STATE: Final = 12
-
-_BEGIN, _ITERATE, _SETTLE = 0, 1, 2
-
-# Answers: what there has to be more of before the kernel is called again.
-DONE: Final = 0
-ENDLESS: Final = 1
-UNKNOWN_STEPS: Final = 2
-NEEDS_ROWS: Final = 3
-NEEDS_DATES: Final = 4
-NEEDS_DERIVATIONS: Final = 5
-NEEDS_GONE: Final = 6
-NEEDS_OUT: Final = 7
-NEEDS_ITERATIONS: Final = 8
+_BYTES: Final = 8 * RECORD
+_ENTRY: Final = SHORT << TAG | KEY
+_ASKED: Final = 64  # items for whose lines is asked in advance
 
 
 @inlined
-def _put_off(iteration: int, key: int, amount: int, calendar: int, heads: int, bits: int, state: Vector) -> None:
-    """Let derivations of a key wait for an iteration in the calendar."""
-    date = state[FREE] - 1
-    if date >= 0:
-        state[FREE] = shift_right(load(calendar, 2 * date), 32)
-    else:
-        date = state[DATES]
-        state[DATES] += 1
-    first = load(heads, 2 * iteration)
-    if first == 0:
-        word = iteration >> 6
-        store(bits, word, load(bits, word) | 1 << (iteration & 63))
-    store(calendar, 2 * date, key | first << 32)
-    store(calendar, 2 * date + 1, amount)
-    store(heads, 2 * iteration, date + 1)
-    store(heads, 2 * iteration + 1, load(heads, 2 * iteration + 1) + 1)
-    state[WAITING] += 1
-
-
-@inlined
-def _take_due(iteration: int, here: int, count: int, calendar: int, heads: int, bits: int, state: Vector) -> int:
-    """Move what waits for an iteration behind the derivations that it has; returns how many it has then."""
-    date = load(heads, 2 * iteration) - 1
-    if date >= 0:
-        while date >= 0:
-            word = load(calendar, 2 * date)
-            store(here, 2 * count, word & KEY)
-            store(here, 2 * count + 1, load(calendar, 2 * date + 1))
-            store(calendar, 2 * date, state[FREE] << 32)
-            state[FREE] = date + 1
-            date = shift_right(word, 32) - 1
-            count += 1
-        state[WAITING] -= load(heads, 2 * iteration + 1)
-        store(heads, 2 * iteration, 0)
-        store(heads, 2 * iteration + 1, 0)
-        word = iteration >> 6
-        store(bits, word, load(bits, word) & ~(1 << (iteration & 63)))
-    return count
-
-
-@inlined
-def _next_iteration(bits: int, words: int, least: int) -> int:
-    """Find the first iteration from `least` on for which derivations wait, or −1."""
+def _next_time(bits: int, words: int, least: int) -> int:
+    """Find the first time from `least` on for which records wait, or −1."""
     word = least >> 6
     if word >= words:
         return -1
@@ -142,270 +137,349 @@ def _next_iteration(bits: int, words: int, least: int) -> int:
 
 
 @inlined
-def _follow(targets: int, steps: int, sign: int, following: int, count: int) -> int:
-    """Add derivations by all steps of a node to those of the next iteration; returns how many it has then.
-
-    INLINE of them are written whatever there are, as how many nobody can predict.
-    """
-    for j in range(INLINE):
-        store(following, 2 * (count + j), load32(targets, j) + 1)
-        store(following, 2 * (count + j) + 1, sign)
-    for j in range(INLINE, steps):
-        store(following, 2 * (count + j), load32(targets, j) + 1)
-        store(following, 2 * (count + j) + 1, sign)
-    return count + steps
+def _is_endless(first: int, count: int, tasks: int, before: int, time: int, most: int) -> bool:
+    """True if some group has derivations after its last iteration."""
+    for r in range(count):
+        record = first + _BYTES * r
+        items, length = items_of(record, tasks, before), load(record, 2)
+        for i in range((length & LOW) + (length >> 32)):
+            if iteration_at(time, load(items, i)) > most:
+                return True
+    return False
 
 
 @inlined
-def _note(table: int, at: int, kind: int, word: int, flags: int, gone: int, state: Vector) -> None:
-    """Note an entry that has perhaps to be dropped when the group is done."""
-    if word & LISTED == 0:
-        count = state[GONE]
-        store(gone, 2 * count, (word & KEY) << 32 | iteration_of(word, kind))
-        store(gone, 2 * count + 1, at)
-        state[GONE] = count + 1
-    mark(table, at, kind, (word | flags | LISTED) & ~CHOSEN)
-
-
-@inlined
-def _settle(
-    at: int,
-    iteration: int,
-    table: int,
-    places: int,
-    kind: int,
-    targets: int,
-    steps: int,
-    calendar: int,
-    heads: int,
-    bits: int,
-    gone: int,
-    following: int,
-    count: int,
-    rows: int,
-    group: int,
-    state: Vector,
-) -> int:
-    """Choose the entry of a key's least iteration, as that at a place, of this one, has changed; again is as well.
-
-    Returns how many derivations the next iteration then has.
-    """
-    word, times = word_at(table, at, kind), count_at(table, at, kind)
-    key = word & KEY
-    if word & ONLY != 0:
-        if times > 0:
-            if word & CHOSEN != 0:
-                return count
-            mark(table, at, kind, word | CHOSEN)
-            store(rows, state[OUT], group << 33 | 2 * (key - 1))
-            state[OUT] += 1
-            return _follow(targets, steps, 1, following, count)
-        if word & CHOSEN == 0:
-            _note(table, at, kind, word, 0, gone, state)
-            return count
-        _note(table, at, kind, word, NOTED, gone, state)
-        return _follow(targets, steps, -1, following, count)
-    chosen, rank, after, was_there = -1, NEVER, NEVER, False
-    bucket = start = bucket_of(key, places, kind)
-    while True:
-        same = matches(table, places, bucket, key, kind)
-        while same != 0:
-            there = first_of(same, bucket, kind)
-            other = word_at(table, there, kind)
-            was_there |= other & NOTED != 0
-            its = iteration_of(other, kind)
-            if other & CHOSEN != 0:
-                chosen, rank = there, its
-            if iteration < its < after and count_at(table, there, kind) > 0:
-                after = its
-            same &= same - 1
-        if matches(table, places, bucket, 0, kind) != 0:
-            break
-        bucket = next_bucket(bucket, places, kind)
-        if bucket == start:
-            break
-    if times == 0 and rank != iteration:
-        _note(table, at, kind, word, 0, gone, state)
-    if rank < iteration:
-        return count
-    if times > 0:
-        if rank == iteration:
-            return count
-        if chosen >= 0:
-            mark(table, chosen, kind, word_at(table, chosen, kind) & ~CHOSEN)
-            for j in range(steps):
-                _put_off(rank + 1, load32(targets, j) + 1, -1, calendar, heads, bits, state)
-        elif not was_there:
-            store(rows, state[OUT], group << 33 | 2 * (key - 1))
-            state[OUT] += 1
-        mark(table, at, kind, word | CHOSEN)
-        return _follow(targets, steps, 1, following, count)
-    if after < NEVER:
-        _put_off(after, key, 0, calendar, heads, bits, state)
-    if rank == iteration:
-        _note(table, at, kind, word, NOTED, gone, state)
-        return _follow(targets, steps, -1, following, count)
+def _ask(record: int, node: int, frame: Vector, tasks: int, before: int, first: int) -> int:
+    """Ask for the cache lines of a node's table that its records need; returns how many items they have."""
+    head = frame[TABLES] + 16 * node
+    kind = kind_of(head)
+    places, table, count = places_of(head, kind), block_of(head, frame[ROWS]), 0
+    while record > 0:
+        at = first + _BYTES * (record - 1)
+        items, length = items_of(at, tasks, before), load(at, 2)
+        for i in range((length & LOW) + (length >> 32)):
+            prefetch(table + LINE * bucket_of(key_of(load(items, i)), places, kind))
+        count += (length & LOW) + (length >> 32)
+        record = shift_right(load(at, 0), 32)
     return count
 
 
 @kernel(
-    f"int64({VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX},"
-    f" {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, int64)"
+    f"int64({VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR},"
+    f" {VECTOR}, {VECTOR}, {VECTOR}, int64)"
 )
 def propagate(
     frame: Vector,
-    order: Vector,
-    starts: Vector,
-    tasks: Vector,
-    cone_of: Vector,
-    cones: Vector,
-    begins: Vector,
-    sources: Vector,
-    edges: Vector,
-    waiting: Vector,
+    given: Vector,
+    dates: Vector,
     heads_of: Vector,
     bits_of: Vector,
-    derivations: Vector,
+    records_of: Vector,
+    items_of_all: Vector,
+    node_words: Vector,
+    queue: Vector,
+    emptied: Vector,
     went: Vector,
     out: Vector,
     state: Vector,
     most: int,
 ) -> int:
-    """Do the tasks of all groups, until no derivations wait; `out` gets the rows that came and went.
+    """Follow the steps of nodes from the tasks of a batch until nothing waits; `out` gets the rows that came and went.
 
     Returns DONE, or why it stopped; called again it goes on. A row of `out` is group, node, and 1 if it went, in 31, 32
     and 1 bits.
+
+    Args:
+        given: The items of tasks.
+        dates: Records that wait for a time.
+        heads_of: For each time the first record + 1; and in `bits_of` a bit.
+        records_of: Room for those of this time and of the next one.
+        items_of_all: Room for what changed at the time before and at this one, for places, what came, and what ended.
+        node_words: The first record + 1 and marks of each node, at first 0.
+        queue: Room for all nodes; and `emptied`.
     """
-    first, arena, rows_state, head_of_all = frame[GROUPS], frame[ROWS], frame[HEAD] + 8 * ROWS_STATE, frame[HEAD]
-    calendar, heads, bits = address(waiting), address(heads_of), address(bits_of)
-    gone, rows, dates, capacity = address(went), address(out), len(waiting) // 2, len(derivations) // 4
-    iterations, size = len(heads_of) // 2, len(bits_of)
-    nodes, arena_of_steps = frame[NODES], frame[STEPS]
-    phase = state[PHASE]
-    for k in range(state[ORDER], len(order)):
-        state[ORDER] = k
-        group = order[k]
-        head = first + 16 * group
-        if phase == _BEGIN:
-            if k + 8 < len(order):
-                prefetch(first + 16 * order[k + 8])
-            if k + 2 < len(order):
-                ask_table(
-                    frame, order[k + 2], starts[k + 2], starts[k + 3], tasks, sources, edges, cone_of, cones, begins
-                )
-            if starts[k + 1] - starts[k] > dates:
-                return NEEDS_DATES
-            if load(head_of_all, LAST) + 3 > iterations:
-                return NEEDS_ITERATIONS
-            state[DATES], state[FREE], state[WAITING], state[GONE] = 0, 0, 0, 0
-            state[HERE], state[SETTLED], state[NEXT], state[ITERATION] = 0, 0, 0, 0
-            kind = kind_of(head)
-            table, places = block_of(head, arena), places_of(head, kind)
-            for task in range(starts[k], starts[k + 1]):
-                number = tasks[task]
-                if number >= 0:
-                    at = chosen_place(table, places, edges[number, 0] + 1, kind)
-                    rank = iteration_of(word_at(table, at, kind), kind)
-                    _put_off(rank + 1, edges[number, 1] + 1, edges[number, 2], calendar, heads, bits, state)
+    tables, arena, rows_state, head_of_all = frame[TABLES], frame[ROWS], frame[HEAD] + 8 * ROWS_STATE, frame[HEAD]
+    calendar, heads, bits, tasks = address(dates), address(heads_of), address(bits_of), address(given)
+    gone, nodes, arena_of_steps = address(went), frame[NODES], frame[STEPS]
+    room_of_records, room_of_items = len(records_of) // (2 * RECORD), len(items_of_all) // 6
+    spots, came = address(items_of_all) + 16 * room_of_items, address(items_of_all) + 24 * room_of_items
+    ended, firsts, rows = address(items_of_all) + 32 * room_of_items, address(node_words), address(out)
+    while state[PHASE] != CLEAN:
+        time = state[TIME]
+        if state[PHASE] == SEEK:
+            if max(load(head_of_all, LAST), time) + state[MOST_OFFSET] + 4 > len(heads_of):
+                return NEEDS_TIMES
+            time = time + 1 if state[NEXT] > 0 else _next_time(bits, len(bits_of), time + 1)
+            if time < 0:
+                state[PHASE] = CLEAN
+                break
+            state[TIME], state[IS_ODD], state[HERE] = time, 1 - state[IS_ODD], state[NEXT]
+            state[NEXT], state[CHANGED], state[ITEMS], state[NODES_HERE], state[DONE_HERE] = 0, 0, 0, 0, 0
+            state[WAITING] = load(heads, time)
+            store(heads, time, 0)
+            store(bits, time >> 6, load(bits, time >> 6) & ~(1 << (time & 63)))
+            state[PHASE] = OPEN
+        odd = state[IS_ODD]
+        first = address(records_of) + 8 * (len(records_of) >> 1) * odd
+        following = address(records_of) + 8 * (len(records_of) >> 1) * (1 - odd)
+        before = address(items_of_all) + 8 * room_of_items * odd
+        changed = address(items_of_all) + 8 * room_of_items * (1 - odd)
+        if state[PHASE] == OPEN:
+            while state[WAITING] > 0:
+                date, here = state[WAITING] - 1, state[HERE]
+                record = calendar + _BYTES * date
+                node, rest = load(record, 0) & LOW, shift_right(load(record, 0), 32)
+                behind = load32(nodes + 16 * node, 0) >> 1 if kind_of_record(record) == BEHIND else 1
+                if here + behind > room_of_records:
+                    return NEEDS_RECORDS
+                if kind_of_record(record) == BEHIND:
+                    targets, item = targets_of(nodes + 16 * node, arena_of_steps), load(record, 1)
+                    for j in range(behind):
+                        write_record(first + _BYTES * (here + j), load32(targets, j), ONE, item, 1, 0, 1)
                 else:
-                    _put_off(1, sources[~number, 1] + 1, sources[~number, 2], calendar, heads, bits, state)
-            phase = _ITERATE
-        while True:
-            iteration = state[ITERATION]
-            if phase == _ITERATE:
-                state[PHASE] = _ITERATE
-                iteration = iteration + 1 if state[NEXT] > 0 else _next_iteration(bits, size, iteration + 1)
-                if iteration < 0:
-                    break
-                if iteration > most:
-                    return ENDLESS
-                if max(load(head_of_all, LAST), iteration) + 3 > iterations:
-                    return NEEDS_ITERATIONS
-                count = state[NEXT] + load(heads, 2 * iteration + 1)
-                if count > capacity:
-                    return NEEDS_DERIVATIONS
-                if 2 * (state[GONE] + count) > len(went):
-                    return NEEDS_GONE
-                if state[OUT] + state[GONE] + 2 * count > len(out):
-                    return NEEDS_OUT
-                need = ROOM * (4 + places_of(head, KEYS) + 2 * count)
-                if UNIT * (load(rows_state, 0) + need) > 8 * frame[ROWS + 1]:
-                    return NEEDS_ROWS
-                state[ITERATION], state[IS_ODD], state[HERE] = iteration, 1 - state[IS_ODD], count
-                state[NEXT], state[SETTLED] = 0, 0
-                here = address(derivations) + 16 * capacity * state[IS_ODD]
-                due = load(heads, 2 * iteration + 1)
-                if due > 0:
-                    _take_due(iteration, here, count - due, calendar, heads, bits, state)
-                if iteration > load(head_of_all, LAST):
-                    store(head_of_all, LAST, iteration)
-                before, moved = length_of(head), load(head, 0)
-                for i in range(count):
-                    key = load(here, 2 * i)
-                    prefetch(nodes + 16 * (key - 1))
-                    at = add_derivations(head, rows_state, arena, key, iteration, load(here, 2 * i + 1))
-                    store(here, 2 * i + 1, at)
-                if load(head, 0) != moved:
-                    kind = kind_of(head)
-                    table, places = block_of(head, arena), places_of(head, kind)
-                    for i in range(count):
-                        store(here, 2 * i + 1, place_of(table, places, load(here, 2 * i), iteration, kind))
-                store(head_of_all, ENTRIES, load(head_of_all, ENTRIES) + length_of(head) - before)
-                state[PHASE] = phase = _SETTLE
+                    to = first + _BYTES * here
+                    store(to, 0, node)
+                    for j in range(1, RECORD):
+                        store(to, j, load(record, j))
+                state[HERE] = here + behind
+                store(record, 0, state[FREE])
+                state[FREE], state[WAITING] = date + 1, rest
+            items, length = 0, 0
+            for r in range(state[HERE]):
+                record = first + _BYTES * r
+                node = load(record, 0)
+                other = load(firsts, node)
+                if other & LOW == 0:
+                    queue[length] = node
+                    length += 1
+                store(record, 0, node | other << 32)
+                store(firsts, node, other & ~LOW | (r + 1))
+                items += (load(record, 2) & LOW) + (load(record, 2) >> 32)
+            state[NODES_HERE], state[ITEMS], state[PHASE] = length, items, CHECK
+        if state[PHASE] == CHECK:
+            steps, known = 0, OWNED
+            for q in range(state[NODES_HERE]):
+                if q + 16 < state[NODES_HERE]:
+                    prefetch(nodes + 16 * queue[q + 16])
+                shape = load32(nodes + 16 * queue[q], 0)
+                steps, known = steps + (shape >> 1), known & shape
+            if known == 0:
+                return UNKNOWN_STEPS
+            if time > most and _is_endless(first, state[HERE], tasks, before, time, most):
+                return ENDLESS
+            if steps > room_of_records:
+                return NEEDS_RECORDS
+            if state[ITEMS] > room_of_items:
+                return NEEDS_ITEMS
+            if RECORD * (state[DATES] + state[ITEMS]) > len(dates):
+                return NEEDS_DATES
+            if 2 * (state[GONE] + state[ITEMS]) > len(went):
+                return NEEDS_GONE
+            if state[OUT] + state[GONE] + 2 * state[ITEMS] > len(out):
+                return NEEDS_OUT
+            state[PHASE] = APPLY
+        last, entries, there, count_out = 0, 0, state[NODES_HERE], state[OUT]
+        asked, asked_items = state[DONE_HERE], 0
+        for q in range(state[DONE_HERE], there):
+            node, record, items = queue[q], load(firsts, queue[q]) & LOW, 0
+            head = tables + 16 * node
+            while asked < there and asked_items < _ASKED:
+                if asked + 16 < there:
+                    prefetch(tables + 16 * queue[asked + 16])
+                    prefetch(nodes + 16 * queue[asked + 16])
+                    prefetch(firsts + 8 * queue[asked + 16])
+                asked_items += _ask(load(firsts, queue[asked]) & LOW, queue[asked], frame, tasks, before, first)
+                asked += 1
+            other = record
+            while other > 0:
+                at = first + _BYTES * (other - 1)
+                items += (load(at, 2) & LOW) + (load(at, 2) >> 32)
+                other = shift_right(load(at, 0), 32)
+            if UNIT * (load(rows_state, 0) + ROOM * (4 + places_of(head, KEYS) + 2 * items)) > 8 * frame[ROWS + 1]:
+                state[DONE_HERE], state[OUT] = q, count_out
+                store(head_of_all, ENTRIES, load(head_of_all, ENTRIES) + entries)
+                store(head_of_all, LAST, max(load(head_of_all, LAST), last))
+                return NEEDS_ROWS
+            marks = load(firsts, node) & ~LOW
+            asked_items -= items
+            kind, minus, plus = kind_of(head), 0, 0
+            other, alone = record, first + _BYTES * (record - 1)
+            if load(alone, 0) >> 32 != 0:
+                alone = 0
+            while other > 0:
+                at = first + _BYTES * (other - 1)
+                minus, plus, other = (
+                    minus + (load(at, 2) & LOW),
+                    plus + (load(at, 2) >> 32),
+                    shift_right(load(at, 0), 32),
+                )
+            length = length_of(head)
+            entries -= length
+            if plus > minus and is_full(length + plus - minus - 1, places_of(head, kind), kind):
+                resize(head, rows_state, arena, class_for(length + plus - minus, kind), kind)
+            moved, table, places = load(head, 0), block_of(head, arena), places_of(head, kind)
+            buckets, valid, limit = places >> 3, 255 if places >= 8 else (1 << places) - 1, places - (places >> 3)
+            begun, end, arrived, dead, dropped, lost = state[CHANGED], state[CHANGED], 0, 0, 0, 0
+            filled, left, other, is_short = 0, 0, record, kind == WORDS and time <= SHORT
+            while other > 0:
+                at = first + _BYTES * (other - 1)
+                given_items, minus, plus = items_of(at, tasks, before), load(at, 2) & LOW, load(at, 2) >> 32
+                amount, other = load(at, 3), shift_right(load(at, 0), 32)
+                is_fast, is_alone = is_short and 0 < amount <= MOST, at == alone
+                flags = ONLY | CHOSEN if is_alone else ONLY
+                for i in range(minus, minus + plus if is_fast else 0):
+                    word = load(given_items, i) + (time << TAG)
+                    bucket = multiply_high((word & KEY) * GOLDEN, buckets)
+                    line = table + LINE * bucket
+                    same, vacant = equal64(line, word & KEY, KEY) & valid, equal64(line, 0, KEY) & valid
+                    if same == 0 and vacant != 0 and length < limit:
+                        spot = 8 * bucket + lowest(vacant)
+                        store(table, spot, amount << COUNT | flags | word)
+                        length, last = length + 1, max(last, word >> TAG)
+                        if is_alone:
+                            store(came, arrived, load(given_items, i))
+                            store(rows, count_out, ((word & KEY) - 1) << 33 | 2 * node)
+                            arrived, count_out = arrived + 1, count_out + 1
+                        else:
+                            store(spots, filled, spot << 1 | 1)
+                            filled += 1
+                    else:
+                        store(ended, 2 * left, word)
+                        store(ended, 2 * left + 1, amount)
+                        left += 1
+                for i in range(minus, minus if is_fast else minus + plus):
+                    store(ended, 2 * left, load(given_items, i) + (time << TAG))
+                    store(ended, 2 * left + 1, amount)
+                    left += 1
+            if arrived > 0 and marks & HAS_LOST != 0:
+                marks |= IS_TWICE
+                state[TWICE] += 1
+            store(head, 1, load(head, 1) & ~LOW | length)
+            was_slow = left
+            for i in range(left):
+                word = load(ended, 2 * i)
+                spot = add_derivations(head, rows_state, arena, word & KEY, word >> TAG, load(ended, 2 * i + 1))
+                last = max(last, word >> TAG)
+                store(spots, filled, spot << 1)
+                filled += 1
             kind = kind_of(head)
             table, places = block_of(head, arena), places_of(head, kind)
-            here = address(derivations) + 16 * capacity * state[IS_ODD]
-            following, count = address(derivations) + 16 * capacity * (1 - state[IS_ODD]), state[NEXT]
-            for i in range(state[SETTLED], state[HERE]):
-                node = nodes + 16 * (load(here, 2 * i) - 1)
-                shape, at = load32(node, 0), load(here, 2 * i + 1)
-                steps = shape >> 1
-                if at >= 0:
-                    room = count + steps + INLINE
-                    if shape & OWNED == 0 or room > capacity or state[WAITING] + steps + 1 > dates:
-                        state[SETTLED], state[NEXT] = i, count
-                        if shape & OWNED == 0:
-                            return UNKNOWN_STEPS
-                        return NEEDS_DERIVATIONS if room > capacity else NEEDS_DATES
-                    count = _settle(
-                        at,
-                        iteration,
-                        table,
-                        places,
-                        kind,
-                        targets_of(node, arena_of_steps),
-                        steps,
-                        calendar,
-                        heads,
-                        bits,
-                        gone,
-                        following,
-                        count,
-                        rows,
-                        group,
-                        state,
+            buckets, valid = places >> 3, 255 if places >= 8 else (1 << places) - 1
+            left, other, is_short = 0, record, kind == WORDS and time <= SHORT
+            while other > 0:
+                at = first + _BYTES * (other - 1)
+                given_items, minus = items_of(at, tasks, before), load(at, 2) & LOW
+                amount, other = load(at, 3), shift_right(load(at, 0), 32)
+                is_fast = is_short and 0 < amount <= MOST
+                for i in range(minus if is_fast else 0):
+                    word = load(given_items, i) + (time << TAG)
+                    bucket = multiply_high((word & KEY) * GOLDEN, buckets)
+                    line = table + LINE * bucket
+                    same, spare = equal64(line, word, _ENTRY) & valid, equal64(line, 0, KEY)
+                    spot = 8 * bucket + lowest(same)
+                    its = load(table, spot) if same != 0 else 0
+                    times = (its >> COUNT) - amount
+                    if its & (ONLY | CHOSEN) == ONLY | CHOSEN and times == 0 and (spare != 0 or buckets < 2):
+                        store(table, spot, 0)
+                        store(changed, end, load(given_items, i))
+                        store(rows, count_out, ((word & KEY) - 1) << 33 | 2 * node | 1)
+                        end, count_out, dropped = end + 1, count_out + 1, dropped + 1
+                    elif times > 0:
+                        store(table, spot, its - (amount << COUNT))
+                    else:
+                        store(ended, 2 * left, word)
+                        store(ended, 2 * left + 1, -amount)
+                        left += 1
+                for i in range(0 if is_fast else minus):
+                    store(ended, 2 * left, load(given_items, i) + (time << TAG))
+                    store(ended, 2 * left + 1, -amount)
+                    left += 1
+            if dropped > 0:
+                lost = HAS_LOST
+                store(head, 1, load(head, 1) - dropped)
+            was_slow += left
+            for i in range(left):
+                word = load(ended, 2 * i)
+                spot = add_derivations(head, rows_state, arena, word & KEY, word >> TAG, load(ended, 2 * i + 1))
+                last = max(last, word >> TAG)
+                store(spots, filled, spot << 1)
+                filled += 1
+            entries += length_of(head)
+            if load(head, 0) != moved:
+                kind = kind_of(head)
+                table, places, filled, other = block_of(head, arena), places_of(head, kind), 0, record
+                while other > 0:
+                    at = first + _BYTES * (other - 1)
+                    given_items, size = items_of(at, tasks, before), (load(at, 2) & LOW) + (load(at, 2) >> 32)
+                    other = shift_right(load(at, 0), 32)
+                    for i in range(size):
+                        item = load(given_items, i)
+                        spot = place_of(table, places, key_of(item), iteration_at(time, item), kind)
+                        store(spots, filled, spot << 1)
+                        filled += 1
+            was_dropped, dropped = dropped, 0
+            for i in range(filled):
+                spot, has_room = load(spots, i) >> 1, load(spots, i) & 1 != 0
+                if spot < 0:
+                    continue
+                word, effect = word_at(table, spot, kind), 0
+                if word & ONLY != 0:
+                    if count_at(table, spot, kind) > 0:
+                        effect = COMES | IS_NEW if word & CHOSEN == 0 else 0
+                        mark(table, spot, kind, word | CHOSEN)
+                    elif word & LISTED == 0:
+                        if was_slow > 0 and kind == WORDS:
+                            has_room = places < 16 or matches(table, places, spot >> 3, 0, WORDS) != 0
+                        if has_room:
+                            store(table, spot, 0)
+                            dropped += 1
+                        else:
+                            mark(table, spot, kind, (word | LISTED) & ~CHOSEN)
+                            store(ended, 2 * dead, (word & KEY) << 32 | iteration_of(word, kind))
+                            store(ended, 2 * dead + 1, spot)
+                            dead += 1
+                        if word & CHOSEN != 0:
+                            lost = HAS_LOST
+                            store(changed, end, item_of(word & KEY, time - iteration_of(word, kind)))
+                            store(rows, count_out, ((word & KEY) - 1) << 33 | 2 * node | 1)
+                            end, count_out = end + 1, count_out + 1
+                elif word != 0:
+                    effect = settle(spot, time, table, places, kind, node, calendar, heads, bits, gone, state)
+                    if effect & GOES != 0:
+                        store(changed, end, item_of(word & KEY, time - iteration_of(word, kind)))
+                        end += 1
+                if effect & COMES != 0:
+                    store(came, arrived, item_of(word & KEY, time - iteration_of(word, kind)))
+                    arrived += 1
+                    if effect & IS_NEW != 0:
+                        store(rows, count_out, ((word & KEY) - 1) << 33 | 2 * node)
+                        count_out += 1
+                        if marks & HAS_LOST != 0:
+                            marks |= IS_TWICE
+                            state[TWICE] += 1
+            marks |= lost
+            if was_dropped + dropped + dead > 0:
+                store(head, 1, load(head, 1) - dropped)
+                entries -= dropped + drop_entries(head, arena, rows_state, ended, dead)
+                if length_of(head) == 0 and marks & IS_LISTED == 0:
+                    marks |= IS_LISTED
+                    emptied[state[EMPTY]] = node
+                    state[EMPTY] += 1
+            store(firsts, node, marks)
+            minus = end - begun
+            for i in range(arrived):
+                store(changed, end + i, load(came, i))
+            state[CHANGED] = end + arrived
+            if minus + arrived > 0:
+                next_record, shape = state[NEXT], load32(nodes + 16 * node, 0)
+                targets = targets_of(nodes + 16 * node, arena_of_steps)
+                for j in range(shape >> 1):
+                    write_record(
+                        following + _BYTES * (next_record + j), load32(targets, j), LIST, begun, minus, arrived, 1
                     )
-            state[NEXT] = count
-            phase = _ITERATE
-        before = length_of(head)
-        kind = kind_of(head)
-        table, places = block_of(head, arena), places_of(head, kind)
-        for i in range(state[GONE]):
-            key, iteration, at = shift_right(load(gone, 2 * i), 32), load(gone, 2 * i) & LOW, load(gone, 2 * i + 1)
-            word = word_at(table, at, kind)
-            if word & KEY != key or iteration_of(word, kind) != iteration:
-                at = place_of(table, places, key, iteration, kind)
-                word = word_at(table, at, kind)
-            if word & NOTED != 0 and (word & ONLY != 0 or chosen_place(table, places, key, kind) < 0):
-                out[state[OUT]] = group << 33 | 2 * (key - 1) | 1
-                state[OUT] += 1
-            if count_at(table, at, kind) == 0:
-                drop(head, arena, at, kind)
-            else:
-                mark(table, at, kind, word & ~(NOTED | LISTED))
-        store(head_of_all, ENTRIES, load(head_of_all, ENTRIES) + length_of(head) - before)
-        if length_of(head) < before:
-            shrink(head, rows_state, arena, kind)
-        state[PHASE] = phase = _BEGIN
-    state[ORDER] = len(order)
-    return DONE
+                state[NEXT] = next_record + (shape >> 1)
+        state[OUT] = count_out
+        store(head_of_all, ENTRIES, load(head_of_all, ENTRIES) + entries)
+        store(head_of_all, LAST, max(load(head_of_all, LAST), last))
+        state[PHASE] = SEEK
+    return clean(frame, gone, out, node_words, emptied, state)

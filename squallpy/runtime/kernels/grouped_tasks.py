@@ -1,122 +1,172 @@
-"""Tasks of groups: the edges and sources of a batch that each group has, and what will probably be read for them.
+"""Tasks of a batch: for each edge and source that changes, the groups that have it, and when they are done.
 
-edge 7 → 9 goes; node 7 has groups 3, 5       →   groups 3, 5, each with the task 7 → 9; behind it are 9 and its targets
+edge 7 → 9 goes; node 7 has group 3 at rank 1, 5 at rank 2      →   node 9: −1 for group 3 in iteration 2, for 5 in 3
+
+All groups are followed at once, each at *times* of its own: an iteration's time is later by the group's *offset*, which
+may be any. It is chosen so that a node has its changes, of all groups, at about the same time, that of its level.
 """
 
 from typing import Final
 
-import numpy as np
-
-from squallpy.runtime.kernels.arena_tables import block_of, line_of, places_of
-from squallpy.runtime.kernels.grouped_entries import GROUPS, LISTS, MEMBERS, NODES, ROWS, STEPS, kind_of, targets_of
-from squallpy.runtime.kernels.grouped_members import entries_of, log_of
-from squallpy.runtime.kernels.intrinsics import load32, prefetch
-from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, inlined, kernel
-from squallpy.runtime.kernels.memory_regions import Words
-
-_CONE: Final = 256  # nodes behind one, for whose entries is asked in advance,
-_CONES: Final = 4  # and of all tasks, for each
-
-
-@kernel(
-    f"Tuple(({VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {VECTOR},"
-    f" {VECTOR}, {VECTOR}, {VECTOR})"
+from squallpy.runtime.kernels.arena_tables import KEY, block_of, length_of, places_of
+from squallpy.runtime.kernels.grouped_entries import (
+    CHOSEN_BIT,
+    GROUPS,
+    LEVELS,
+    LOW,
+    ROWS,
+    TABLES,
+    TAG,
+    iteration_of,
+    kind_of,
+    word_at,
 )
-def list_tasks(
-    frame: Vector, sources: Vector, edges: Vector, marks: Vector, counts: Vector, cone_of: Vector, seen: Vector
-) -> tuple[Words, Words, Words, Words, Words]:
-    """List the groups that a batch changes, in the order in which that is found, and the tasks of each.
+from squallpy.runtime.kernels.intrinsics import load, prefetch, store
+from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
 
-    Returned are the groups, where the tasks of each begin, the tasks, the nodes behind each edge, and where they begin.
-    A task is the number of an edge, or the complement of that of a source.
+DEEPEST: Final = 255  # the last level; what is behind it is on that level, too
+RECORD: Final = 5  # words of a record
+
+# Kinds of records: where the items are that it has.
+ONE: Final = 0  # in its own word
+TASK: Final = 1  # among the tasks, from some place on
+LIST: Final = 2  # in the list of what changed at the time before
+BEHIND: Final = 3  # one in its own word, but for each node that the node of the record derives
+
+
+@inlined
+def item_of(key: int, offset: int) -> int:
+    """Return the item of a group, given by its key: what its entry's word begins with at time 0."""
+    return key - (offset << TAG)
+
+
+@inlined
+def key_of(item: int) -> int:
+    return item & LOW
+
+
+@inlined
+def iteration_at(time: int, item: int) -> int:
+    """Return the iteration that a group is in at a time."""
+    return ((time << TAG) + item) >> TAG
+
+
+@inlined
+def write_record(record: int, node: int, kind: int, place: int, minus: int, plus: int, amount: int) -> None:
+    """Write a record: derivations of a node, `amount` fewer for the first `minus` groups, and more for the next `plus`.
+
+    Args:
+        place: The number of the first item, or the only item.
+    """
+    store(record, 0, node)
+    store(record, 1, place)
+    store(record, 2, plus << 32 | minus)
+    store(record, 3, amount)
+    store(record, 4, kind)
+
+
+@inlined
+def kind_of_record(record: int) -> int:
+    return load(record, 4)
+
+
+@inlined
+def items_of(record: int, tasks: int, changed: int) -> int:
+    """Return the address of the first item of a record."""
+    kind, place = load(record, 4), load(record, 1)
+    return record + 8 if kind == ONE else (tasks if kind == TASK else changed) + 8 * place
+
+
+@inlined
+def schedule(record: int, number: int, time: int, heads: int, bits: int) -> None:
+    """Let a record wait for a time."""
+    first = load(heads, time)
+    if first == 0:
+        word = time >> 6
+        store(bits, word, load(bits, word) | 1 << (time & 63))
+    store(record, 0, load(record, 0) | first << 32)
+    store(heads, time, number + 1)
+
+
+@kernel(f"int64({VECTOR}, {GIVEN_MATRIX})")
+def count_tasks(frame: Vector, edges: Vector) -> int:
+    """Count the entries of the nodes from which edges change, which are as many tasks at most."""
+    total = 0
+    for e in range(edges.shape[0]):
+        head = frame[TABLES] + 16 * edges[e, 0]
+        prefetch(block_of(head, frame[ROWS]))
+        total += length_of(head)
+    return total
+
+
+@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {VECTOR}, {VECTOR}, {VECTOR}, int64, {VECTOR}, {VECTOR})")
+def list_tasks(
+    frame: Vector,
+    sources: Vector,
+    edges: Vector,
+    offsets: Vector,
+    heads_of: Vector,
+    bits_of: Vector,
+    base: int,
+    items: Vector,
+    records: Vector,
+) -> int:
+    """List what a batch changes: items, and records that wait for their times, of which it returns the number.
 
     Args:
         sources: Group, node, and how many derivations come in iteration 1.
         edges: Node, node, and how many derivations come of it where the first is.
-        marks: Zero for each group; and `counts`; `cone_of` and `seen` for each node.
+        offsets: Zero for each group; then the offsets of those that have a task.
+        base: The offset of a group that has a node of level 0 at rank 0, more than those of all others, as a rule.
+        items: Room for one more than there are tasks; and `records`, also for one of each source.
     """
-    n, m, lists, members = sources.shape[0], edges.shape[0], frame[LISTS], frame[MEMBERS]
-    total = n
+    n, m, tables, levels, arena = sources.shape[0], edges.shape[0], frame[TABLES], frame[LEVELS], frame[ROWS]
+    heads, bits, groups = address(heads_of), address(bits_of), frame[GROUPS]
+    count, done, first, tasks, its_offset = 0, 0, address(records), address(items), address(offsets)
+    for i in range(n):
+        group = sources[i, 0]
+        offsets[group] = max(offsets[group], base + load(levels, sources[i, 1]))
+    for i in range(n):
+        group = sources[i, 0]
+        store(groups, group, load(groups, group) + sources[i, 2])
+        write_record(
+            first + 8 * RECORD * count, sources[i, 1], ONE, item_of(group + 1, offsets[group]), 0, 1, sources[i, 2]
+        )
+        schedule(first + 8 * RECORD * count, count, offsets[group] + 1, heads, bits)
+        count += 1
     for e in range(m):
-        total += entries_of(lists + 16 * edges[e, 0])
-    order, found = np.empty(total, np.int64), np.empty(2 * total, np.int64)
-    count, task = 0, 0
-    for e in range(m + n):
-        if e < m:
-            head = lists + 16 * edges[e, 0]
-            log, places = log_of(head, members), entries_of(head)
-        else:
-            log, places = 0, 1
-        for i in range(places - 1, -1, -1):
-            if e < m:
-                group, is_member = load32(log, i) >> 1, load32(log, i) & 1 == 0
-                is_member &= marks[group] != e + 1
-                marks[group] = e + 1
-            else:
-                group, is_member = sources[e - m, 0], True
-            if is_member:
-                if counts[group] == 0:
-                    order[count] = group
-                    count += 1
-                counts[group] += 1
-                found[2 * task], found[2 * task + 1] = group, e if e < m else ~(e - m)
-                task += 1
-    starts, tasks, end = np.empty(count + 1, np.int64), np.empty(task, np.int64), 0
-    for k in range(count):
-        group = order[k]
-        starts[k] = end
-        end, counts[group] = end + counts[group], end
-    starts[count] = end
-    for i in range(task):
-        group = found[2 * i]
-        tasks[counts[group]] = found[2 * i + 1]
-        counts[group] += 1
-    cones, begins, end = np.empty(_CONES * task + _CONE, np.int64), np.zeros(m + n + 1, np.int64), 0
-    for e in range(m + n):
-        begins[e] = start = end
-        first = edges[e, 1] if e < m else sources[e - m, 1]
-        if end < _CONES * task and cone_of[first] == 0:
-            cone_of[first], cones[end], seen[first] = e + 1, first, e + 1
-            end += 1
-            done = start
-            while done < end < start + _CONE:
-                head = frame[NODES] + 16 * cones[done]
-                targets = targets_of(head, frame[STEPS])
-                for i in range(load32(head, 0) >> 1):
-                    node = load32(targets, i)
-                    if seen[node] != e + 1 and end < start + _CONE:
-                        seen[node] = e + 1
-                        cones[end] = node
-                        end += 1
-                done += 1
-    begins[m + n] = end
-    return order[:count], starts, tasks, cones[:end], begins
+        head, node, its_time = tables + 16 * edges[e, 0], edges[e, 1], -1
+        level, sign, begun = base + load(levels, node), edges[e, 2], done
+        kind, chosen = kind_of(head), done
+        table = block_of(head, arena)
+        for at in range(places_of(head, kind)):
+            word = word_at(table, at, kind)
+            store(tasks, chosen, iteration_of(word, kind) << TAG | word & KEY)
+            chosen += word >> CHOSEN_BIT & 1
+        for at in range(done, chosen):
+            key, rank = load(tasks, at) & LOW, load(tasks, at) >> TAG
+            offset = load(its_offset, key - 1)
+            if offset == 0:
+                offset = max(level - rank, 1)
+                store(its_offset, key - 1, offset)
+            time = offset + rank + 1
+            if time != its_time:
+                if at > begun:
+                    count = _close(first, count, node, begun, at - begun, sign, its_time, heads, bits)
+                begun, its_time = at, time
+            store(tasks, at, item_of(key, offset))
+        done = chosen
+        if done > begun:
+            count = _close(first, count, node, begun, done - begun, sign, its_time, heads, bits)
+    return count
 
 
 @inlined
-def ask_table(
-    frame: Vector,
-    group: int,
-    start: int,
-    stop: int,
-    tasks: Vector,
-    sources: Vector,
-    edges: Vector,
-    cone_of: Vector,
-    cones: Vector,
-    begins: Vector,
-) -> None:
-    """Ask for the cache lines of a group's table that its tasks will probably need."""
-    head = frame[GROUPS] + 16 * group
-    kind = kind_of(head)
-    places, table = places_of(head, kind), block_of(head, frame[ROWS])
-    if places == 0:
-        return
-    for task in range(start, stop):
-        edge = tasks[task]
-        if edge >= 0:
-            prefetch(line_of(table, places, edges[edge, 0] + 1, kind))
-        cone = cone_of[edges[edge, 1] if edge >= 0 else sources[~edge, 1]] - 1
-        if cone >= 0:
-            for i in range(begins[cone], begins[cone + 1]):
-                prefetch(line_of(table, places, cones[i] + 1, kind))
+def _close(
+    first: int, count: int, node: int, begun: int, length: int, sign: int, time: int, heads: int, bits: int
+) -> int:
+    """Write the record of some tasks of a node; returns the number of records."""
+    record = first + 8 * RECORD * count
+    write_record(record, node, TASK, begun, length if sign < 0 else 0, length if sign > 0 else 0, 1)
+    schedule(record, count, time, heads, bits)
+    return count + 1

@@ -15,6 +15,7 @@ from squallpy.runtime.kernels.pool import Pool
 _KEYS, _FREE = 0, 1  # regions
 _TOP, _LEFT = SCALARS, SCALARS + 1  # scalars: numbers ever given, and how many of them are free
 _BIRTH = 512
+_FEW = 1 << 14  # keys for which it is not worth making a pool
 _NONE = np.empty(0, np.int64)
 
 
@@ -29,6 +30,7 @@ class NumberedKeys:
         self.width = width
         self.pool = Pool(width, Payload((Ring.COUNT,)), slices, storage, f"{name}.index")
         """Keys, each with its number + 1."""
+        self._once = Pool(width, Payload((Ring.COUNT,)))
         self._area = Area(storage, name, {"keys": _BIRTH, "free": _BIRTH}, scalars=2)
 
     def __len__(self) -> int:
@@ -55,7 +57,8 @@ class NumberedKeys:
         missing = found < 0
         if not missing.any():
             return found, _NONE
-        once = Pool(self.width, Payload((Ring.COUNT,)))
+        once = self._once if len(keys) < _FEW else Pool(self.width, Payload((Ring.COUNT,)))
+        once.clear()
         once.upsert(np.ascontiguousarray(keys[missing]), np.ones((int(missing.sum()), 1), np.int64))
         new = once.keys
         given = self._give(len(new))

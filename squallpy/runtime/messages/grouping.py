@@ -68,8 +68,11 @@ class Grouping:
         lanes = [lane for lane in term.lanes if lane is not None]
         self._factors = [_factors(lane) for lane in lanes]
         self._scratch, self._adds_up = Pool(len(delta.keys), self._payload), adds_up
-        counts = all(kind in (Ring.COUNT, Ring.EXACT) for kind in payload.rings) and not any(lanes)
-        self.is_of_fields = counts and not steps and all(key.id in self._fields for key in delta.keys)
+        is_exact = all(kind in (Ring.COUNT, Ring.EXACT) for kind in payload.rings)
+        self._is_sum = is_exact and adds_up and not delta.keys
+        self.is_of_fields = (
+            is_exact and not any(lanes) and not steps and all(key.id in self._fields for key in delta.keys)
+        )
         """True if keys are fields, and lanes count rows."""
         has_lifts = any(isinstance(kind, Cofactor) for kind in payload.rings)
         self._liftings = [lifting_of(payload, counted) if has_lifts else None for counted in (False, True)]
@@ -100,6 +103,12 @@ class Grouping:
         if batch and self._compiled and self._adds_up:
             self._scratch.clear()
             if self._compiled(batch, self._scratch, names):
+                return self._scratch.rows()
+        if self._is_sum and rows > 1:
+            total = np.zeros((1, self._payload.width), np.int64)
+            if self._run(rows, read, mult, names, batch, total[0]):
+                self._scratch.clear()
+                self._scratch.upsert(np.empty((1, 0), np.int64), total)
                 return self._scratch.rows()
         found, lifting = self._run(rows, read, mult, names, batch), self._liftings[mult is not None]
         if not self._adds_up:
@@ -169,17 +178,30 @@ class Grouping:
         return Runner(coder.program(), self._scratch.key_width, at)
 
     def _run(
-        self, rows: int, read: Callable[[str], Vec], mult: Words | None, names: Dictionary, batch: ExportedBatch | None
+        self,
+        rows: int,
+        read: Callable[[str], Vec],
+        mult: Words | None,
+        names: Dictionary,
+        batch: ExportedBatch | None,
+        sums: Words | None = None,
     ) -> tuple[Words, Words] | None:
-        """Run the program over the rows; keys that are texts are numbered here."""
+        """Run the program over the rows; keys that are texts are numbered here.
+
+        Args:
+            sums: Gets the sum of all payloads instead.
+        """
         runner = self._runners[mult is not None]
         if runner is None:
             return None
         if batch:
-            found = runner.over_batch(batch, lambda: self._frame(rows, read, None))
+            found = runner.over_batch(batch, lambda: self._frame(rows, read, None), sums)
         else:
             found = runner.over_vectors(
-                rows, lambda name: Vec(mult) if name == MULT else read(name), lambda: self._frame(rows, read, None)
+                rows,
+                lambda name: Vec(mult) if name == MULT else read(name),
+                lambda: self._frame(rows, read, None),
+                sums,
             )
         if found is None:
             return None
