@@ -28,18 +28,22 @@ def print_real_product(body: Lines, names: Names, ring: Ring, factors: Factors, 
     return ", ".join(words)
 
 
-def print_product(body: Lines, names: Names, ring: Ring, factors: Factors, times: int) -> str:
+def print_product(body: Lines, names: Names, ring: Ring, factors: Factors, times: int, value: str = "") -> str:
     """Print a product of lanes: a sum times a count is cheap, so counts come last. Returns its words.
 
     Args:
         times: A constant factor.
+        value: The word of another one, if there is one.
     """
     if ring is Ring.COUNT:
         name = names("n")
-        code = " * ".join([f"load({where}, {at})" for _, at, where in factors] + ([f"({times})"] if times != 1 else []))
+        others = [f"({times})"] * (times != 1) + [f"({value})"] * bool(value)
+        code = " * ".join([f"load({where}, {at})" for _, at, where in factors] + others)
         body(f"{name} = {code or 1}")
         return name
     factors = sorted(factors, key=lambda factor: factor[0] is Ring.COUNT)
+    if not factors and value:
+        raise NotCompilable(f"{value} as a product")
     if not factors:
         return f"{times}, {-1 if times < 0 else 0}"
     lo, hi = names("lo"), names("hi")
@@ -49,4 +53,6 @@ def print_product(body: Lines, names: Names, ring: Ring, factors: Factors, times
         body(f"{lo}, {hi} = " + (words if n == 0 else f"exact_multiply({lo}, {hi}, {words})"))
     if times != 1:
         body(f"{lo}, {hi} = exact_multiply({lo}, {hi}, {times}, {-1 if times < 0 else 0})")
+    if value:
+        body(f"{lo}, {hi} = exact_multiply({lo}, {hi}, {value}, sign({value}))")
     return f"{lo}, {hi}"

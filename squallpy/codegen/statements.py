@@ -419,12 +419,14 @@ class StatementPrinter:
         for part, outcome in zip(self.parts, self._outcomes, strict=True):
             if part.steps == steps:
                 own = [(payload, picks, where) for (payload, _, where), picks in zip(given, part.picks, strict=True)]
-                words = self.words  # NB: what has a number in both need not be the same
+                words, row = self.words, self._row  # NB: what has a number in both need not be the same
                 self.words = {id: words[v.id] for id, v in part.names.items() if v.id in words}
+                self._row = RowExpressions(self.body, self.names, self._load, self._load_text, row.checks)
                 with self._emitting(self.pools[part.update.target], own, outcome):
                     outcome.add(self.body)
                     self.body(f"{outcome.added} = 0")
-                self.words = words
+                row.checks = self._row.checks
+                self.words, self._row = words, row
 
     def _emit(self, target: PoolPlan, given: Sequence[tuple[Payload, tuple[int, ...], str]]) -> None:
         """Print the product of payloads, and how it is added to the target."""
@@ -445,17 +447,20 @@ class StatementPrinter:
         for lane, (ring, at) in enumerate(zip(scalar_rings(target.payload), target.payload.offsets, strict=True)):
             if to.update.lanes[lane] is None:
                 continue
-            constants = to.update.lanes[lane] or ()
-            if not all(isinstance(factor, Literal) and isinstance(factor.value, int) for factor in constants):
-                raise NotCompilable(f"a factor {', '.join(map(str, constants))}")
-            times = prod(factor.value for factor in constants if isinstance(factor, Literal))
+            own = to.update.lanes[lane] or ()
+            constants = [f.value for f in own if isinstance(f, Literal) and isinstance(f.value, int)]
+            times, values = prod(constants), tuple(f for f in own if not isinstance(f, Literal))
+            is_whole = all(f.type.is_exact or f.type.kind is Kind.BOOLEAN for f in values)
+            if len(constants) + len(values) < len(own) or not is_whole or (values and ring >= Ring.REAL):
+                raise NotCompilable(f"a factor {', '.join(map(str, own))}")
             picked = ((p, picks[lane], where) for p, picks, where in given if picks)
             factors = [(scalar_rings(p)[pick], p.offsets[pick], where) for p, pick, where in picked]
             if ring >= Ring.REAL:
                 place = f"{to.words} + {8 * broad} * {to.added} + {8 * at}"
                 lanes.append((print_real_product(self.body, self.names, ring, factors, times, place), ring, at))
                 continue
-            lanes.append((print_product(self.body, self.names, ring, factors, times), ring, at))
+            value = self._row.product(values).code if values else ""
+            lanes.append((print_product(self.body, self.names, ring, factors, times, value), ring, at))
         changes = [word for value, _, _ in lanes for word in value.split(", ")]
         if not changes:
             raise NotCompilable("a statement that adds nothing")

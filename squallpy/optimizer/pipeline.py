@@ -41,6 +41,7 @@ from squallpy.optimizer.plan.semi_joins_in_recursion import semi_joins_in_recurs
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
 from squallpy.optimizer.plan.window_functions.expand import expand_window_functions
 from squallpy.optimizer.program.inline_auxiliary import inline_auxiliary
+from squallpy.optimizer.program.read_finer_views import read_finer_views
 from squallpy.optimizer.program.read_kept_joins import read_kept_joins
 from squallpy.optimizer.program.schedule_statements import schedule
 from squallpy.optimizer.program.share_products import share_products
@@ -261,6 +262,11 @@ PROGRAM_PASSES: tuple[Pass[TriggerProgram], ...] = (
         "read_kept_joins",
         "when it is known which views are kept: one lookup in a join that is held costs less than computing its rows",
         read_kept_joins,
+    ),
+    FunctionPass(
+        "read_finer_views",
+        "after joins have their views: sums that a view has in more detail need no view, and no delta, of their own",
+        read_finer_views,
     ),
     FunctionPass(
         "inline_auxiliary",

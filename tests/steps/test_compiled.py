@@ -35,6 +35,8 @@ SAMPLE = (
     "overflow_product",
     # sorted indexes: extremes of groups, under deletes
     "extremes_group",
+    # products with a key of a view
+    "nested_average_of_few_parts",
     # compiled statements between others: nested aggregates, windows
     "sums_of_sums",
     "windows_slide",
