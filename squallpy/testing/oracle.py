@@ -28,6 +28,8 @@ from squallpy.catalog.relation import Relation
 from squallpy.catalog.window_spec import NOW
 from squallpy.frontend.dialect import TABLE_FUNCTIONS, WindowParser
 from squallpy.frontend.window_clause import with_windows
+from squallpy.runtime.formats.nested_values import held_text
+from squallpy.runtime.formats.type_conversion import sql_type
 from squallpy.testing.compare_rows import Row
 from squallpy.testing.matrix_oracle import CellsFromScratch
 from squallpy.testing.model_oracle import ModelFromScratch, replace_models
@@ -148,7 +150,13 @@ class Oracle:
             self._connection.unregister("made")
         for fixpoint in self._fixpoints:
             fixpoint.compute(self._connection)
-        return self._connection.execute(self._query).fetchall()
+        found = self._connection.execute(self._query)
+        has_lists = any(str(type).endswith("[]") for _, type, *_ in found.description or ())
+        rows = found.fetchall()
+        if not has_lists:
+            return rows
+        columns = self._connection.sql(self._query).to_arrow_table().columns
+        return list(zip(*map(_held_values, columns), strict=True))
 
     def _model_tables(self) -> Iterator[tuple[str, pa.Table]]:
         """Yield the rows of each model."""
@@ -158,6 +166,15 @@ class Oracle:
             titles = [*model.keys, *(name for name, _ in model.columns)]
             columns = list(zip(*model.rows(names, types, found.fetchall()), strict=True)) or [()] * len(titles)
             yield table, pa.table([pa.array(values) for values in columns], titles)
+
+
+def _held_values(column: pa.ChunkedArray) -> list[Any]:
+    """List values, lists as the JSON that an ARRAY is held as."""
+    values: list[Any] = column.to_pylist()
+    type = sql_type(column.type)
+    if type is None or type.nested is None:
+        return values
+    return [None if value is None else held_text(value, type) for value in values]
 
 
 class Answers:

@@ -79,9 +79,16 @@ class Percentile:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The texts of all values, with the separator between them unless the call names another."""
+    """The texts of all values, with the separator between them unless the call names another.
+
+    Args:
+        is_array: They are the elements of an ARRAY, each as JSON, in their own order where the call has none.
+        is_distinct: Of values that are alike there is one.
+    """
 
     separator: str
+    is_array: bool = False
+    is_distinct: bool = False
 
 
 Form = Direct | Derived | Paired | ArgExtreme | Percentile | Listing

@@ -24,6 +24,7 @@ INTERNAL = (
         "always",
         settings=1,
     ),
+    Operation("json_quoted", 1, 1, takes(VARCHAR, TEXT), "a text in the quotes and escapes of JSON"),
     Operation("nested_size", 1, 1, takes(INT, TEXT), "the number of elements"),
     Operation("nested_text", 2, 2, takes(VARCHAR, TEXT), "an ARRAY, MAP or STRUCT as CAST writes it", settings=1),
 )

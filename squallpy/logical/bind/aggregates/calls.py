@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError
 from squallpy.base.records import dataclass
-from squallpy.base.types import DOUBLE, INT, INTERVAL, NULL, VARCHAR
+from squallpy.base.types import BOOLEAN, DOUBLE, INT, INTERVAL, NULL, VARCHAR, Shape, nested_type
 from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED
 from squallpy.functions.aggregate.entries import Aggregate, ArgExtreme, Derived, Direct, Listing, Paired, Percentile
 from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
@@ -18,8 +18,8 @@ from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.grouping_sets import grouping_sets
 from squallpy.logical.bind.scope import Outer
 from squallpy.logical.coercion import coerce
-from squallpy.logical.expression_builders import call, case
-from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
+from squallpy.logical.expression_builders import call, case, coalesce
+from squallpy.logical.expressions import Cast, Expr, Literal, conjunction, disjunction, not_null
 
 Called = exp.Anonymous | exp.WithinGroup  # f(q), f(q) WITHIN GROUP (ORDER BY x)
 MAX_DENOMINATOR = 10**9  # of a share, whose products with counts have room then
@@ -95,7 +95,7 @@ def aggregate(s: Scalars, name: str, node: Called, clause: exp.Expr | None = Non
     if clause is not None:
         condition = replace(s.inner(), clause="FILTER").condition(clause)
         values = [case([(condition, value)], Literal(None, NULL)) for value in values or [Literal(1, INT)]]
-    is_distinct = args.distinct is not None or (isinstance(entry.form, Direct) and entry.form.is_distinct)
+    is_distinct = args.distinct is not None or (isinstance(entry.form, Direct | Listing) and entry.form.is_distinct)
     distinct = tuple(dict.fromkeys(values)) if is_distinct else ()
     match entry.form:
         case Paired():
@@ -104,10 +104,12 @@ def aggregate(s: Scalars, name: str, node: Called, clause: exp.Expr | None = Non
             return arg_extreme(aggregation, function, skips_nulls, values[0], values[-1])
         case Percentile(is_interpolated):
             return collect_percentile(aggregation, name, is_interpolated, values[0], distinct, args)
-        case Listing():
+        case Listing(is_array=is_array):
             assert listing is not None
             (value,), (separator, listed) = values, listing
             keys = tuple((value if key == own else key, descending, nulls) for key, descending, nulls in listed)
+            if is_array:
+                return collect_array(aggregation, value, distinct, separator, keys)
             return aggregation.collect_texts(value, distinct, separator, keys)
         case Derived():
             return DERIVED[entry.name](lambda function, of: aggregation.column(function, of, distinct), *values)
@@ -204,6 +206,10 @@ def of_list(s: Scalars, name: str, node: Called) -> AggregateArguments:
     if distinct:
         s.ctx.refuse_other_args(distinct, "expressions")
         args[:1] = distinct.expressions
+    form = AGGREGATES[name].form
+    is_array = isinstance(form, Listing) and form.is_array
+    if is_array and (last is None or len(args) > 1):
+        raise SquallError("SQ2005", f"{name} takes one argument, not {len(args) if last else 0}", head(s, node))
     if last is None or len(args) > 2:
         count = len(args) if last else 0
         raise SquallError("SQ2005", f"{name} takes a value and a separator, not {count} arguments", head(s, node))
@@ -219,17 +225,40 @@ def listing_of(
     between = Literal(form.separator, VARCHAR) if args.separator is None else s.ctx.fold(s.inner().bind(args.separator))
     if not isinstance(between, Literal) or between.type not in (VARCHAR, NULL):
         raise s.ctx.error("SQ2005", f"{name} needs a constant text between values", args.separator or node)
-    order = list[SortKey](() if args.order or args.distinct else of_rows)
+    order = list[SortKey](() if args.order or args.distinct or form.is_distinct else of_rows)
     for key in args.order:
         s.ctx.refuse_other_args(key, "this", "desc", "nulls_first")
         order.append((s.inner().bind(key.this), bool(key.args.get("desc")), bool(key.args.get("nulls_first"))))
     (value,) = values
     if order and value == coerce(order[0][0], VARCHAR):
         value = values[0] = order[0][0]
-    if args.distinct and any(key != value for key, _, _ in order):
+    if (args.distinct or form.is_distinct) and any(key != value for key, _, _ in order):
         message = f"{name} of DISTINCT values can be in their own order only"
         raise s.ctx.error("SQ2005", message, args.order[0], "ORDER BY what is listed")
     return between.value or "", tuple(order)
+
+
+def collect_array(
+    aggregation: Aggregation, value: Expr, distinct: tuple[Expr, ...], separator: str, order: SortKeys
+) -> Expr:
+    """Collect values as an ARRAY, which is held as JSON, as those of sources are; without a value it is empty."""
+    if value.type == NULL:
+        value, distinct = coerce(value, VARCHAR), distinct and (coerce(value, VARCHAR),)
+    texts = aggregation.collect_texts(json_of(value), distinct, separator, order or ((value, False, False),))
+    held = call("||", call("||", Literal("[", VARCHAR), coalesce(texts, Literal("", VARCHAR))), Literal("]", VARCHAR))
+    return Cast(held, nested_type(Shape.ARRAY, (value.type,)))
+
+
+def json_of(value: Expr) -> Expr:
+    """Write a value as JSON; what is no number, NaN and infinities too, as a text."""
+    text = coerce(value, VARCHAR)
+    if value.type.nested or value.type.is_exact or value.type == BOOLEAN:
+        return text
+    quoted = call("json_quoted", text)
+    if value.type != DOUBLE:
+        return quoted
+    is_odd = disjunction(call("=", text, Literal(name, VARCHAR)) for name in ("NaN", "Infinity", "-Infinity"))
+    return case([(is_odd, quoted)], text)
 
 
 def pair(

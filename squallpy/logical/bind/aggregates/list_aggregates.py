@@ -1,4 +1,4 @@
-"""Lists that are made only to be spelled or counted, as what says so at once.
+"""Lists that are made only to be spelled, counted or sorted, as what says so at once.
 
 CONCAT_WS(', ', COLLECT_SET(x)), ARRAY_JOIN(SORT_ARRAY(ARRAY_AGG(x)), ', ')   →   LISTAGG(DISTINCT x, ', '), …
 SIZE(COLLECT_SET(x))                                                          →   COUNT(DISTINCT x)
@@ -17,10 +17,12 @@ SIZES = ("SIZE", "ARRAY_SIZE", "CARDINALITY")
 
 
 def bind_collected_list(s: Scalars, node: exp.Anonymous) -> Expr | None:
-    """Bind a call that spells or counts a list; None for any other."""
+    """Bind a call that spells, counts or sorts a list; None for any other."""
     match node.name.upper(), node.expressions:
         case name, [lists] if name in SIZES and _list(lists):
             return s.bind(_instead(node, lists, "COUNT"))
+        case name, [lists] if name in SORTED and _list(lists):
+            return s.bind(lists)
         case ("CONCAT_WS", [separator, lists]) | ("ARRAY_JOIN", [lists, separator]) if _list(lists):
             return coalesce(s.bind(_instead(node, lists, "LISTAGG", separator)), Literal("", VARCHAR))
     return None

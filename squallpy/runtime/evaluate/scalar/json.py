@@ -147,6 +147,11 @@ def nested_text(call: Call, args: Evaluated) -> VectorFunction:
     return _of_documents(call, args, lambda document: spark_text(document, code))
 
 
+@evaluator("json_quoted")
+def json_quoted(call: Call, args: Evaluated) -> VectorFunction:
+    return _of_documents(call, args, lambda text: json.dumps(text, ensure_ascii=False))
+
+
 @evaluator("nested_size")
 def nested_size(call: Call, args: Evaluated) -> VectorFunction:
     return of_text(args[0], integer_of_each_text(lambda document: len(READER.decode(document))))
