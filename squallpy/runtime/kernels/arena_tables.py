@@ -104,8 +104,8 @@ def key_at(table: int, at: int, kind: int) -> int:
 
 @inlined
 def is_full(length: int, places: int, kind: int) -> bool:
-    """True if there is no room for one more entry: five eighths are taken, or all of what is no more than a line."""
-    return length >= places if places >> (5 - kind) == 0 else 8 * length >= 5 * places
+    """True if there is no room for one more entry: half of them are taken, or all of what is no more than a line."""
+    return length >= places if places >> (5 - kind) == 0 else 2 * length >= places
 
 
 @inlined
@@ -230,13 +230,14 @@ def drop(head: int, arena: int, at: int, kind: int) -> None:
                 break
             for there in range(behind << (4 - kind), (behind + 1) << (4 - kind)):
                 key = key_at(table, there, kind)
-                if key != 0 and not found:
+                if key != 0:
                     far, near = behind - bucket_of(key, places, kind), behind - bucket
                     if (far if far >= 0 else far + buckets) >= (near if near >= 0 else near + buckets):
                         found = True
                         was_full = matches(table, places, behind, 0, kind) == 0
                         _copy(table, there, table, hole, kind)
                         hole = there
+                        break
             if not found and matches(table, places, behind, 0, kind) != 0:
                 break
         if not found or not was_full:
@@ -256,5 +257,5 @@ def shrink(head: int, state: int, arena: int, kind: int) -> None:
     if length == 0:
         if places > 0:
             resize(head, state, arena, -1, kind)
-    elif places >= 32 and 8 * length < places:
+    elif places >= 32 and 10 * length < places:
         resize(head, state, arena, class_for(2 * length, kind), kind)

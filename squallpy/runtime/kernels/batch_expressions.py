@@ -65,6 +65,7 @@ TEXTS: Final = 5
 LONG_TEXTS: Final = 6
 
 CHUNK: Final = 256
+_SMALL: Final = 1 << 27
 _VALID: Final = 8 * CHUNK  # where in a register its bytes of validity are,
 _NULLS: Final = CHUNK + CHUNK // 8  # and in which word it says whether any of them matters
 _REGISTER: Final = 8 * (_NULLS + 1)  # bytes of a register
@@ -346,7 +347,22 @@ def _write_lane(to: int, stride: int, words: int, x: int, times: int, n: int) ->
 @inlined
 def _sum_lane(to: int, words: int, x: int, times: int, n: int) -> bool:
     """Add a lane of payloads up, `times` times each (0: once); False where one has no room."""
-    lo, hi = load(to, 0), load(to, words - 1)
+    lo, hi, bits, often = load(to, 0), load(to, words - 1), 0, 0
+    for i in range(n):
+        bits |= load(x, i) ^ load(x, i) >> 63
+    if times != 0:
+        for i in range(n):
+            often |= load(times, i) ^ load(times, i) >> 63
+    if bits < _SMALL and often < _SMALL:  # then no sum has more than 62 bits, and LLVM adds up several at once
+        total = 0
+        if times != 0:
+            for i in range(n):
+                total += load(x, i) * load(times, i)
+        else:
+            for i in range(n):
+                total += load(x, i)
+        lo, hi = exact_add(lo, hi, total, sign(total))
+        n = 0
     for i in range(n):
         word = load(x, i)
         if times != 0:

@@ -8,7 +8,7 @@
 
 A row is of the group with its values of some columns, which every rule copies, and a node, those of the others. What
 rules derive from a row depends on its node alone: the steps of nodes are found once, by joins, and hold for all groups.
-So the groups of a node are one table, which a batch changes at once. In large tables a row takes 13 to 26 bytes with
+So the groups of a node are one table, which a batch changes at once. In large tables a row takes 16 to 32 bytes with
 the places that are free, a record of a pool with its indexes 60.
 """
 
@@ -34,7 +34,7 @@ _COUNT: Final = Payload((Ring.COUNT,))
 _REGIONS: Final = ("groups", "tables", "rows", "nodes", "steps", "levels")
 _BIRTH: Final = 512
 _SCRATCH: Final = 1 << 13  # words of each array, at first, or of a part of it,
-_KEPT: Final = 1 << 20  # and of those that the next batch finds
+_KEPT: Final = 1 << 21  # and of those that the next batch finds
 _PARTS: Final = {at.NEEDS_RECORDS: 2, at.NEEDS_ITEMS: 6}  # of arrays that have several
 _RAISED: Final = 16  # times as many steps as come may be looked at for the levels of nodes
 _LOW: Final = (1 << 32) - 1
@@ -152,7 +152,8 @@ class GroupedRows(Container):
         state[at.DATES] = list_tasks(
             area.current(), sources, steps, offsets, heads, bits, base, tasks, scratch[at.NEEDS_DATES]
         )
-        words, queue, emptied = (np.zeros(self.nodes.top, np.int64) for _ in range(3))
+        words = np.zeros(self.nodes.top, np.int64)
+        queue, emptied = np.empty_like(words), np.empty_like(words)
         while True:
             answer = propagate(
                 area.current(),

@@ -288,6 +288,7 @@ def propagate(
                     prefetch(tables + 16 * queue[asked + 16])
                     prefetch(nodes + 16 * queue[asked + 16])
                     prefetch(firsts + 8 * queue[asked + 16])
+                prefetch(targets_of(nodes + 16 * queue[asked], arena_of_steps))
                 asked_items += _ask(load(firsts, queue[asked]) & LOW, queue[asked], frame, tasks, before, first)
                 asked += 1
             other = record

@@ -48,9 +48,9 @@ def sum_changes(changes: Sequence[tuple[Words, Words]], scratch: Pool | None = N
     return keys.copy(), counts.copy()
 
 
-def book(ledger: Pool, keys: Words, words: Words) -> int:
+def book(ledger: Pool, keys: Words, words: Words, scratch: Pool | None = None) -> int:
     """Book the changes, of a row perhaps by several readers, and count the deletes of rows that are not there."""
-    return book_entries(ledger, *entries(keys, words))
+    return book_entries(ledger, *entries(keys, words, scratch))
 
 
 def book_entries(ledger: Pool, keys: Words, words: Words) -> int:

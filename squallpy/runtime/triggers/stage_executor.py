@@ -176,6 +176,7 @@ class StageExecutor:
         self._statements = [step for step in self._steps if isinstance(step, RunnableStatement)]
         self._statements += [step for statements in self._checked.values() for step in statements]
         self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
+        self._booked = Pool(1, COUNTS)
         self._ledger_names = [PoolName(feed.relation.name, Role.LEDGER) for feed in plan.sources]
         noted, columns = self._touched, {pool.name: pool.keys for pool in plan.pools}
         unique = [view for view in plan.unique if view.view in targets & columns.keys()]
@@ -294,7 +295,7 @@ class StageExecutor:
         self._notes = Notes()
         for name in self._ledger_names:
             if changes := deltas.get(name):
-                self._notes.unmatched += book(store.pool(changes.name), changes.keys, changes.words)
+                self._notes.unmatched += book(store.pool(changes.name), changes.keys, changes.words, self._booked)
 
     def _derive(self, step: Derive, store: Store, deltas: Deltas) -> None:
         if step.is_alone and self._partition != 0:
