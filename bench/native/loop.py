@@ -32,6 +32,7 @@ class Schedule(RowBatches):
 
     sizes: Sizes
     measured: dict[int, int]  # batches of a size, by their rows
+    _found: dict[int, dict[str, int]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @classmethod
     def of(cls, sizes: Sizes, rows: Sequence[int], most: int, share: float) -> "Schedule":
@@ -62,7 +63,11 @@ class Schedule(RowBatches):
         return len(self.batch_rows)
 
     def bounds(self, batch: int) -> tuple[Sizes, Sizes]:
-        return proportional(self.sizes, self._ends[batch]), proportional(self.sizes, self._ends[batch + 1])
+        found = self._found  # NB: a batch begins where the one before ends, as in `Replay`
+        start = found.get(batch) or proportional(self.sizes, self._ends[batch])
+        found.clear()
+        found[batch + 1] = end = proportional(self.sizes, self._ends[batch + 1])
+        return start, end
 
     @cached_property
     def _ends(self) -> list[int]:

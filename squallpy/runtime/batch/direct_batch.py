@@ -159,6 +159,7 @@ class DirectBatch:
             for number, (view, delta) in enumerate(run.code.unique)
             if view in self._unique
         ]
+        self._repeats = [(repeats, number) for *_, repeats, number in self._watched]
         self._edition = -1  # of the dictionary, whose numbers of texts groups have noted
         self._was_first: bool | None = None  # the batch before; None without one: a run may go on with others' state
         self._reports = dict[tuple[int, ...], BatchReport]()  # by the rows of each relation
@@ -334,7 +335,10 @@ class DirectBatch:
             return None
         rows = tuple(counts)
         report = self._reports[rows] if rows in self._reports else self._report(rows)
-        if self._unique or booked or self._interpreted:
+        is_checked = bool(booked or self._interpreted)
+        for repeats, number in self._repeats:
+            is_checked = is_checked or repeats[number] != 0
+        if is_checked:
             duplicates, unmatched = self._check(), sum(map(self._book, booked))
             if duplicates or unmatched or self._interpreted:
                 report = replace(report, duplicates=duplicates, unmatched=unmatched, **self._interpreted)
@@ -356,7 +360,8 @@ class DirectBatch:
             self._edition = names.edition
             for group in self._of_texts:
                 group.note(names)
-        self._interpreted = {}
+        if self._interpreted:
+            self._interpreted = {}
         if self._deferred:
             if self._waits and at.ADDED not in self._ways:  # NB: what nobody has read is no change of this batch
                 self.settle()

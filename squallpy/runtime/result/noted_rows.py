@@ -21,11 +21,6 @@ class NotedRows:
     words: Words
     settle: Callable[[], None] | None = None
 
-    @property
-    def waits(self) -> bool:
-        """True if the change is perhaps applied only when it is read."""
-        return self.settle is not None
-
     def settled(self) -> "NotedRows":
         """Return these rows, applied and noted."""
         if self.settle:

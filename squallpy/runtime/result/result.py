@@ -139,7 +139,9 @@ class Results:
 
         `first`: nothing has been printed before this batch.
         """
-        if self._is_plain and changes and isinstance(changes[0], NotedRows):
+        if self._is_plain and changes and isinstance(first_rows := changes[0], NotedRows):
+            if len(changes) == 1:  # NB: of a batch of a few rows, each step of Python is a part
+                return (self._results[0].noted(first_rows, store),)
             noted = zip(self._results, changes, strict=True)
             return tuple([each.noted(rows, store) for each, rows in noted if isinstance(rows, NotedRows)])
         found: dict[int, Changes] = {}
@@ -351,7 +353,10 @@ class Output:
         Args:
             with_old: What groups were before has been noted, too.
         """
-        if (self._top or not rows.waits) and not rows.settled().count:
+        if rows.settle is None:
+            if not rows.count:
+                return self.nothing
+        elif self._top and not rows.settled().count:
             return self.nothing
         if self._top:
             keys, words = rows.take(len(self._pool.keys), self._pool.payload.width, 2)
