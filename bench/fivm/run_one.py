@@ -19,6 +19,7 @@ from bench.data.tables import Stream
 from bench.engines import ON_SPARK, REEVALUATING, Engine, open_engine
 from bench.fivm import native
 from bench.fivm.answers import moments, of_answer
+from bench.fivm.constant_mix import growth
 from bench.fivm.data import Dataset
 from bench.fivm.queries import FORMS, declarations
 from bench.fivm.schemas import SCHEMAS, Schema
@@ -88,7 +89,8 @@ def _native(task: Task, stream: Stream) -> dict[str, Any]:
     runs = [Watch(first=first, seconds=dict(enumerate(map(float, row)))) for row in done.seconds]
     found = moments(done.features, done.root, schema.features)
     memory = {"views": done.nbytes, "read_bytes": stream.nbytes(dict(schema.columns))}
-    return figures(stream, _middle(runs, stream)) | memory | {"moments": found.tolist()}
+    found_growth = {"growth": growth(stream, [run.seconds for run in runs], first)}
+    return figures(stream, _middle(runs, stream)) | memory | found_growth | {"moments": found.tolist()}
 
 
 def _engine(task: Task, stream: Stream) -> dict[str, Any]:
@@ -107,6 +109,7 @@ def _engine(task: Task, stream: Stream) -> dict[str, Any]:
     engine.close()
     middle = _middle(runs, stream)
     out: dict[str, Any] = figures(stream, middle) | {"extrapolated": len(middle.seconds) < stream.batches}
+    out["growth"] = growth(stream, [run.seconds for run in runs], after)
     if answer is not None:
         out["moments"] = of_answer(task.dataset.schema.features, answer).tolist()
     if views := engine.facts.get("views"):

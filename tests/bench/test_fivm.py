@@ -12,6 +12,7 @@ from bench.data.tables import Stream
 from bench.engines.squall_local import LocalCompiled, LocalFinal
 from bench.fivm import data, native
 from bench.fivm.answers import moments, of_answer, of_join, verdict
+from bench.fivm.constant_mix import growth
 from bench.fivm.data import ORDERS, Dataset
 from bench.fivm.queries import CHANGES, FORMS, cofactor, declarations, id_of
 from bench.fivm.run_one import settled
@@ -132,6 +133,17 @@ def test_housing_4_has_14_rows_and_64_of_the_join_a_postcode(tmp_path: Path) -> 
     for order in ("shuffled", "sorted"):
         stream = stream_of(Dataset(SCHEMAS["housing"], 4, 0.01, order), "fsql", tmp_path, 100)
         assert settled(SCHEMAS["housing"], stream) == 0
+
+
+def test_growth_is_of_batches_with_one_mix_of_relations(tmp_path: Path) -> None:
+    stream = stream_of(Dataset(SCHEMAS["housing"], 4, 0.01), "fsql", tmp_path, 100)
+    mixes = [sum(end > start for start, end in stream.replay.ranges(b).values()) for b in range(stream.batches)]
+    assert len({*mixes[15:]}) > 1, "streams end one after another"
+    flat = {batch: 1.0 / of for batch, of in enumerate(mixes)}
+    assert growth(stream, [flat], 15) == pytest.approx(1)
+    growing = {batch: seconds * (1 + batch / stream.batches) for batch, seconds in flat.items()}
+    assert 1.1 < (growth(stream, [growing, growing, flat | {20: 9.0}], 15) or 0) < 35 / 25
+    assert growth(stream, [{0: 1.0}], 15) is None
 
 
 @pytest.mark.parametrize("order", ORDERS)
