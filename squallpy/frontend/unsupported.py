@@ -121,8 +121,7 @@ NODES: dict[str, Unsupported] = {
         "",
         "declare the column as STRUCT<field: type>, or take GET_JSON_OBJECT(x, '$.field') of a VARCHAR",
     ),
-    "Struct": Unsupported("STRUCT", "", "select its fields as columns"),
-    "Array": Unsupported("ARRAY", "", "ARRAYs come from sources: put values in IN (…), or in rows with VALUES"),
+    "Struct": Unsupported("{…}", "", "write STRUCT(x AS a) or MAP('k', x)"),
     "Parameter": Unsupported("a parameter"),
     "Placeholder": Unsupported("a parameter"),
     "Distinct": Unsupported("DISTINCT here", "DISTINCT"),
@@ -157,9 +156,8 @@ FUNCTIONS: dict[str, str] = {
         "it makes rows: as an item of SELECT, behind LATERAL VIEW, or in FROM",
     ),
     **dict.fromkeys(
-        ("ARRAY", "ARRAY_CONTAINS", "ELEMENT_AT", "FLATTEN", "FROM_JSON", "MAP", "NAMED_STRUCT", "SIZE", "STRUCT",
-         "TO_JSON"),
-        "ARRAYs, MAPs and STRUCTs come from sources: select columns, and put values in IN (…) or in rows with VALUES",
+        ("ARRAY_CONTAINS", "ELEMENT_AT", "FLATTEN", "FROM_JSON", "SIZE", "TO_JSON"),
+        "of an ARRAY, MAP or STRUCT there are a[i], m['k'], s.field, ELEMENT_AT, SIZE and EXPLODE",
     ),
     **dict.fromkeys(
         ("EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "SPLIT", "UNNEST"),

@@ -442,6 +442,15 @@ def item_of(s: Scalars, node: exp.Bracket) -> Expr:
     return element_of(s, s.bind(node.this), node.expressions[0], 0)
 
 
+@handles(exp.Array, args="expressions")
+def bind_array(s: Scalars, node: exp.Array) -> Expr:
+    from squallpy.logical.bind.nested_constructors import bind_constructor  # it binds items in turn
+
+    made = bind_constructor(s, node)
+    assert made is not None
+    return made
+
+
 @handles(exp.Anonymous, args="this expressions")
 def bind_named_call(s: Scalars, node: exp.Anonymous) -> Expr:
     from squallpy.logical.bind.function_calls import function  # it binds arguments in turn

@@ -13,6 +13,7 @@ from squallpy.functions.registry import AGGREGATES, SCALARS, WINDOWS
 from squallpy.logical.bind.aggregates.calls import aggregate, bind_grouping, head
 from squallpy.logical.bind.aggregates.list_aggregates import bind_collected_list
 from squallpy.logical.bind.expressions import Scalars, note_lost_fraction
+from squallpy.logical.bind.nested_constructors import bind_constructor
 from squallpy.logical.bind.nested_values import element_of, size_of
 from squallpy.logical.bind.scalar import conditional, datetime, hash, json, math, text
 from squallpy.logical.bind.scalar.expansion import EXPANSIONS, Builder
@@ -51,6 +52,8 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
             return item(s, node.expressions[0], node.expressions[1], FIRST[name])
     if (spelled := bind_collected_list(s, node)) is not None:
         return spelled
+    if (made := bind_constructor(s, node)) is not None:
+        return made
     if (name in SIZES and len(node.expressions) == 1) or (name in FIRST and len(node.expressions) == 2):
         value, *others = s.bind(node.expressions[0]), *node.expressions[1:]
         if value.type.nested:

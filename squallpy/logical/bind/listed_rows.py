@@ -11,7 +11,6 @@ list, which never change.
 """
 
 from collections.abc import Sequence
-from typing import TypeGuard
 
 from sqlglot import exp
 
@@ -21,6 +20,7 @@ from squallpy.base.types import INT, NULL, VARCHAR, unify
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.bind.nested_constructors import entries_of, fields_of, is_call, items_of
 from squallpy.logical.coercion import coerce_exactly
 from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Column, Expr, Literal
@@ -62,13 +62,13 @@ def _listed(ctx: Context, node: exp.Expr) -> ListedRows | None:
         return _stacked(ctx, node)
     of = node.expressions[0] if len(node.expressions) == 1 else None
     if name.startswith("INLINE"):
-        structs = _items(of)
-        if not structs or not all(_is_call(each, "STRUCT", "NAMED_STRUCT") for each in structs):
+        structs = items_of(of)
+        if not structs or not all(is_call(each, "STRUCT", "NAMED_STRUCT") for each in structs):
             raise ctx.refuse(node, QUERIES["INLINE"])
         return _of_structs(ctx, node, structs)
-    if _is_call(of, "MAP") and not name.startswith("POS"):
-        return _of_map(ctx, of)
-    values = _items(of)
+    if is_call(of, "MAP") and not name.startswith("POS"):
+        return ListedRows(tuple(entries_of(ctx, of)), ("key", "value"))
+    values = items_of(of)
     if not values:
         return None
     return ListedRows(tuple((value,) for value in values), ("col",))
@@ -86,29 +86,10 @@ def _stacked(ctx: Context, node: exp.Expr) -> ListedRows:
 
 
 def _of_structs(ctx: Context, node: exp.Expr, structs: Sequence[exp.Expr]) -> ListedRows:
-    """Take the fields of STRUCT(x AS n, y) and NAMED_STRUCT('n', x, 'm', y); the first names the columns."""
-    rows, names = list[tuple[exp.Expr, ...]](), tuple[str, ...]()
-    for struct in structs:
-        fields = list(struct.expressions)
-        if _is_call(struct, "NAMED_STRUCT"):
-            if len(fields) % 2 or not all(isinstance(key, exp.Literal) and key.is_string for key in fields[::2]):
-                raise ctx.error("SQ2005", "NAMED_STRUCT takes names, as texts, and a value after each", struct)
-            fields = [exp.alias_(value, key.name) for key, value in zip(fields[::2], fields[1::2], strict=True)]
-        rows.append(tuple(each.this if isinstance(each, exp.Alias) else each for each in fields))
-        names = names or tuple(each.alias_or_name or f"col{i}" for i, each in enumerate(fields, 1))
-    return _of_rows(ctx, node, rows, names)
-
-
-def _of_map(ctx: Context, node: exp.Expr) -> ListedRows:
-    """Take the entries of MAP(k, x, l, y), whose keys are constants that differ."""
-    keys = node.expressions[::2]
-    if len(node.expressions) % 2 or not keys:
-        raise ctx.error("SQ2005", "MAP takes keys, and a value after each", node)
-    if not all(isinstance(key, exp.Literal) for key in keys) or len({(key.is_string, key.name) for key in keys}) < len(
-        keys
-    ):
-        raise ctx.refuse(node, QUERIES["MAP keys"])
-    return ListedRows(tuple(zip(keys, node.expressions[1::2], strict=True)), ("key", "value"))
+    """Take the fields of STRUCTs; the first names the columns."""
+    fields = [fields_of(ctx, struct) for struct in structs]
+    rows = [tuple(value for _, value in each) for each in fields]
+    return _of_rows(ctx, node, rows, tuple(name for name, _ in fields[0]))
 
 
 def _of_rows(
@@ -119,17 +100,6 @@ def _of_rows(
     if len(widths) != 1 or not widths[0]:
         raise ctx.error("SQ2005", f"rows of {' and '.join(map(str, widths))} columns in one list", node)
     return ListedRows(tuple(rows), names or tuple(f"col{i}" for i in range(1, widths[0] + 1)))
-
-
-def _items(node: exp.Expr | None) -> list[exp.Expr]:
-    """List the items of ARRAY(x, y) or [x, y]; nothing for anything else."""
-    if isinstance(node, exp.Array) or _is_call(node, "ARRAY"):
-        return list(node.expressions)
-    return []
-
-
-def _is_call(node: exp.Expr | None, *names: str) -> TypeGuard[exp.Anonymous]:
-    return isinstance(node, exp.Anonymous) and node.name.upper() in names
 
 
 def list_columns(s: Scalars, listed: ListedRows, number: Column, names: Sequence[str]) -> list[tuple[Column, Expr]]:

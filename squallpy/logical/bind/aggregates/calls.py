@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError
 from squallpy.base.records import dataclass
-from squallpy.base.types import BOOLEAN, DOUBLE, INT, INTERVAL, NULL, VARCHAR, Shape, nested_type
+from squallpy.base.types import DOUBLE, INT, INTERVAL, NULL, VARCHAR, Shape, nested_type
 from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED
 from squallpy.functions.aggregate.entries import Aggregate, ArgExtreme, Derived, Direct, Listing, Paired, Percentile
 from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
@@ -16,10 +16,11 @@ from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.aggregates.expansions import DERIVED, PAIRED, interpolate, pair_values
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.grouping_sets import grouping_sets
+from squallpy.logical.bind.nested_constructors import json_of
 from squallpy.logical.bind.scope import Outer
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expression_builders import call, case, coalesce
-from squallpy.logical.expressions import Cast, Expr, Literal, conjunction, disjunction, not_null
+from squallpy.logical.expressions import Cast, Expr, Literal, conjunction, not_null
 
 Called = exp.Anonymous | exp.WithinGroup  # f(q), f(q) WITHIN GROUP (ORDER BY x)
 MAX_DENOMINATOR = 10**9  # of a share, whose products with counts have room then
@@ -247,18 +248,6 @@ def collect_array(
     texts = aggregation.collect_texts(json_of(value), distinct, separator, order or ((value, False, False),))
     held = call("||", call("||", Literal("[", VARCHAR), coalesce(texts, Literal("", VARCHAR))), Literal("]", VARCHAR))
     return Cast(held, nested_type(Shape.ARRAY, (value.type,)))
-
-
-def json_of(value: Expr) -> Expr:
-    """Write a value as JSON; what is no number, NaN and infinities too, as a text."""
-    text = coerce(value, VARCHAR)
-    if value.type.nested or value.type.is_exact or value.type == BOOLEAN:
-        return text
-    quoted = call("json_quoted", text)
-    if value.type != DOUBLE:
-        return quoted
-    is_odd = disjunction(call("=", text, Literal(name, VARCHAR)) for name in ("NaN", "Infinity", "-Infinity"))
-    return case([(is_odd, quoted)], text)
 
 
 def pair(
