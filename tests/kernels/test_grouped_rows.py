@@ -196,6 +196,19 @@ def test_a_row_that_goes_and_comes_in_a_later_iteration() -> None:
     graphs.check()
 
 
+def test_a_new_step_from_a_node_that_goes() -> None:
+    """What comes by the step is taken back in the same iteration, or comes by another way in it."""
+    graphs, groups = Graphs(), range(60)
+    graphs.change({(x, 0) for x in groups}, {(0, 1), (1, 2), (0, 5), (5, 6)})
+    graphs.check()
+    graphs.change({(x, 0) for x in groups}, {(1, 2), (1, 9), (9, 10), (0, 5), (5, 6)})
+    graphs.check()
+    graphs.change({(x, 0) for x in groups if x % 3}, {(1, 2), (1, 9), (9, 10), (0, 5), (5, 9), (5, 7), (7, 10)})
+    graphs.check()
+    graphs.change({(x, 0) for x in groups if x % 2}, {(1, 2), (0, 1), (1, 9), (9, 10), (5, 7), (7, 10), (5, 8)})
+    graphs.check()
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_differential_layers(seed: int) -> None:
     """Edges between layers come and go, some of them across a layer; where there are none, a node has one time."""

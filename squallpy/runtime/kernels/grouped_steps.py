@@ -304,16 +304,12 @@ def propagate(
             marks = load(firsts, node) & ~LOW
             asked_items -= items
             kind, minus, plus = kind_of(head), 0, 0
-            other, alone = record, first + _BYTES * (record - 1)
-            if load(alone, 0) >> 32 != 0:
-                alone = 0
-            while other > 0:
+            other, is_final = record, True
+            while other > 0:  # NB: only a task is taken back at once, where its edge is new and the node before it goes
                 at = first + _BYTES * (other - 1)
-                minus, plus, other = (
-                    minus + (load(at, 2) & LOW),
-                    plus + (load(at, 2) >> 32),
-                    shift_right(load(at, 0), 32),
-                )
+                minus, plus = minus + (load(at, 2) & LOW), plus + (load(at, 2) >> 32)
+                other, is_final = shift_right(load(at, 0), 32), is_final and kind_of_record(at) == LIST
+            is_final |= load(first + _BYTES * (record - 1), 0) >> 32 == 0
             length = length_of(head)
             entries -= length
             if plus > minus and is_full(length + plus - minus - 1, places_of(head, kind), kind):
@@ -326,8 +322,7 @@ def propagate(
                 at = first + _BYTES * (other - 1)
                 given_items, minus, plus = items_of(at, tasks, before), load(at, 2) & LOW, load(at, 2) >> 32
                 amount, other = load(at, 3), shift_right(load(at, 0), 32)
-                is_fast, is_alone = is_short and 0 < amount <= MOST, at == alone
-                flags = ONLY | CHOSEN if is_alone else ONLY
+                is_fast, flags = is_short and 0 < amount <= MOST, ONLY | CHOSEN if is_final else ONLY
                 for i in range(minus, minus + plus if is_fast else 0):
                     word = load(given_items, i) + (time << TAG)
                     bucket = multiply_high((word & KEY) * GOLDEN, buckets)
@@ -337,7 +332,7 @@ def propagate(
                         spot = 8 * bucket + lowest(vacant)
                         store(table, spot, amount << COUNT | flags | word)
                         length, last = length + 1, max(last, word >> TAG)
-                        if is_alone:
+                        if is_final:
                             store(came, arrived, load(given_items, i))
                             store(rows, count_out, ((word & KEY) - 1) << 33 | 2 * node)
                             arrived, count_out = arrived + 1, count_out + 1
