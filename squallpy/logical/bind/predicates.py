@@ -97,13 +97,19 @@ def bind_between(s: "Scalars", node: exp.Between) -> Expr:
 
 
 def bind_in(s: "Scalars", node: exp.In) -> Expr:
-    """Bind x IN (…): one call over constants, else equalities with OR; x IN (query) is x = ANY (query)."""
+    """Bind x IN (…): one call over constants, else equalities with OR; x IN (query) is x = ANY (query).
+
+    IN (VALUES (1), (2)) is IN (1, 2).
+    """
     if node.args.get("query") is not None:
         values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
         return s.queries(node).bind_quantified(s, "=", [s.bind(value) for value in values], node.args["query"])
+    given = node.expressions
+    if len(given) == 1 and isinstance(given[0], exp.Values):
+        given = [row if len(row.expressions) > 1 else row.expressions[0] for row in given[0].expressions]
     if isinstance(node.this, exp.Tuple):
-        return disjunction([compare_rows("=", pair_rows(s, node.this, option)) for option in node.expressions])
-    value, *options = s.bind_compared([node.this, *node.expressions])
+        return disjunction([compare_rows("=", pair_rows(s, node.this, option)) for option in given])
+    value, *options = s.bind_compared([node.this, *given])
     if all(isinstance(option, Literal) for option in options):
         return call("in", value, *options)
     tests = [call("=", value, option) for option in options]
