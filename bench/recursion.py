@@ -1,6 +1,11 @@
-"""The transitive closure of a layered graph whose edges change, beside DuckDB, which is asked again.
+"""The transitive closure of a graph whose edges change, beside DuckDB, which is asked again.
 
     python -m bench.recursion [--layers 9] [--width 6250] [--degree 2] [--changes 1000] [--batches 5]
+    python -m bench.recursion --graph order --layers 5 --width 2000 --degree 1.6 --changes 40
+    python -m bench.recursion --graph cycles --layers 3 --width 1000 --degree 3 --changes 20
+
+Edges are between neighbouring layers; or from a node to one of those that come soon after it in an order, so that paths
+between two nodes differ in length; or between any two nodes, so that there are cycles.
 
 Each batch replaces edges by others. Both sides count the pairs of the closure, in turns in one process, on one thread
 each; times are those of the processor.
@@ -31,8 +36,15 @@ SELECT COUNT(*) AS pairs, SUM(x) AS sum_x, SUM(y) AS sum_y FROM reach
 SCRIPT = f"CREATE STREAM edge (x INT NOT NULL, y INT NOT NULL) USING csv OPTIONS (path 'edge', op 'op');{CLOSURE};"
 
 
-def random_edges(rng: np.random.Generator, count: int, layers: int, width: int) -> Edges:
-    """Draw edges between nodes of neighbouring layers."""
+def random_edges(rng: np.random.Generator, count: int, graph: str, layers: int, width: int) -> Edges:
+    """Draw edges of a kind of graph."""
+    nodes = layers * width
+    if graph == "cycles":
+        return rng.integers(0, nodes, (count, 2))
+    if graph == "order":
+        near = nodes // 20
+        first = rng.integers(0, nodes - near, count)
+        return np.column_stack([first, first + 1 + rng.integers(0, near, count)])
     layer = rng.integers(0, layers - 1, count)
     return np.column_stack(
         [layer * width + rng.integers(0, width, count), (layer + 1) * width + rng.integers(0, width, count)]
@@ -42,8 +54,8 @@ def random_edges(rng: np.random.Generator, count: int, layers: int, width: int) 
 def batches(options: argparse.Namespace) -> Iterator[tuple[Edges, Edges]]:
     """Yield the edges that go and come: first all of them, then `changes` at a time, half of them deletes."""
     rng = np.random.default_rng(1)
-    shape = options.layers, options.width
-    edges = random_edges(rng, (options.layers - 1) * options.width * options.degree, *shape)
+    shape = options.graph, options.layers, options.width
+    edges = random_edges(rng, int((options.layers - 1) * options.width * options.degree), *shape)
     yield edges[:0], edges
     for _ in range(options.batches):
         gone = rng.choice(len(edges), options.changes // 2, replace=False)
@@ -61,7 +73,9 @@ def as_table(gone: Edges, come: Edges) -> pa.Table:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in (("layers", 9), ("width", 6250), ("degree", 2), ("changes", 1000), ("batches", 5)):
+    parser.add_argument("--graph", choices=["layers", "order", "cycles"], default="layers")
+    parser.add_argument("--degree", type=float, default=2.0)
+    for name, default in (("layers", 9), ("width", 6250), ("changes", 1000), ("batches", 5)):
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
     given = list(batches(options))

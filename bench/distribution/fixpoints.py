@@ -86,6 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.distribution.fixpoints", description=__doc__)
     for name, default in (("layers", 9), ("width", 6250), ("degree", 2), ("changes", 1000), ("batches", 12)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.set_defaults(graph="layers")
     parser.add_argument("--partitions", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--turns", type=int, default=2)
     options = parser.parse_args()
