@@ -107,6 +107,21 @@ def test_views_are_kept_fresh(con: Backend, tmp_path: Path) -> None:
     assert con.list_tables() == []
 
 
+def test_nested_values_are_values_of_python(t: Any) -> None:
+    made = (
+        t.select(t.id, x=ibis.array([t.id, t.id + 1]), y=ibis.struct({"a": t.id, "b": t.who})).order_by("id").limit(2)
+    )
+    assert made.to_pyarrow().to_pylist() == [
+        {"id": 0, "x": [0, 1], "y": {"a": 0, "b": "ann"}}, {"id": 1, "x": [1, 2], "y": {"a": 1, "b": None}},
+    ]  # fmt: skip
+    lists = t.group_by("who").agg(l=t.id.collect(), d=t.who.collect(distinct=True)).order_by("who").to_pyarrow()
+    assert sorted(lists.to_pylist(), key=lambda row: row["l"]) == [
+        {"who": "ann", "l": [0, 3, 6], "d": ["ann"]},
+        {"who": None, "l": [1, 4, 7], "d": []},
+        {"who": "bob", "l": [2, 5, 8], "d": ["bob"]},
+    ]
+
+
 def test_a_session_is_shared_with_other_interfaces(t: Any) -> None:
     with squallpy.connect() as s:
         backend = Backend()
@@ -121,7 +136,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a function": (lambda t: t.select(x=ibis.random()), "RAND is not supported"),
     "an operation": (lambda t: t.total.kurtosis(), "Kurtosis"),
     "a type": (lambda t: t.select(x=t.who.cast("binary")), "binary is not supported"),
-    "arrays": (lambda t: t.select(x=ibis.array([t.id, t.id])), "ARRAY is not supported"),
+    "arrays": (lambda t: t.select(x=ibis.array([t.id, t.id]).contains(1)), "ARRAY_CONTAINS is not supported"),
 }
 
 
