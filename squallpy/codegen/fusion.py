@@ -40,7 +40,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class AddedRows:
-    """Rows that a statement adds together: the names of where they are put, and how many there are."""
+    """Rows that a statement adds together: the names of where they are put, and how many there are.
+
+    Args:
+        touched: The pool in which the groups of the target are noted, if somebody has to know them; and its number.
+    """
 
     update: Update
     target: str = "target"
@@ -48,9 +52,15 @@ class AddedRows:
     added: str = "added"
     keys: str = "out_keys"
     words: str = "out_words"
+    touched: str = ""
+    noting: str = ""
 
     def add(self, lines: Lines) -> None:
-        """Print that they are added to a target that has nothing but records."""
+        """Print that they are added to a target that has no sorted index, its groups noted before."""
+        if self.touched:
+            note = f"note_rows({self.touched}, {self.target}, {self.keys}, {self.added}, steps, {self.noting})"
+            lines(f"if {note} < 0:")
+            lines("    return -2")
         lines(f"if add_rows({self.target}, {self.keys}, {self.words}, {self.added}, steps, {self.pool}) < 0:")
         lines("    return -2")
 

@@ -183,7 +183,7 @@ class _Runs:
         self._unique = {unique.view for unique in plan.unique}
         self._blocks = {name for name, pool in self._pools.items() if any(map(_is_block, pool.payload.rings))}
         sorted_views = {name for name, pool in self._pools.items() if pool.orders}
-        self._fixed = self._unique | self._blocks | self._noted | sorted_views
+        self._fixed = self._unique | self._blocks | sorted_views
 
     def runs(self) -> Iterator[RunCode]:
         """Print each longest run of statements that can be printed."""

@@ -91,10 +91,12 @@ class StatementPrinter:
         else:
             self._print_loop(lines, delta, target)
         orders = range(len(target.orders))
-        added = [each.update.target for each in self._outcomes]
+        added, names = list[str](), list[str]()
+        for each in self._outcomes:
+            added += [*[touched_name(each.update.target)] * bool(each.touched), each.update.target]
+            names += [*(each.touched, each.noting) * bool(each.touched), each.target, each.pool]
         added += [touched_name(target.name)] if noted else []
         added += [order_name(target.name, i) for i in orders] + [target.name] * (not target.is_ordered)
-        names = [name for each in self._outcomes for name in (each.target, each.pool)]
         names += ["touched", "noting"] if noted else []
         names += [name for i in orders for name in (f"sorted_{i}", f"sorting_{i}")]
         given = ["steps", *(StatementPrinter.given if plain else self.given), *["trial"] * self.is_checked]
@@ -412,7 +414,9 @@ class StatementPrinter:
     def _outcome(self, part: Part) -> AddedRows:
         """Name what is put together for a part."""
         self._check(self.pools[part.update.target], False)
-        return AddedRows(part.update, *map(self.names, ("target", "pool", "added", "out keys", "out words")))
+        titles = "target", "pool", "added", "out keys", "out words"
+        noted = ("touched", "noting") if part.update.target in self.watched else ()
+        return AddedRows(part.update, *map(self.names, (*titles, *noted)))
 
     def _emit_parts(self, steps: int, given: Sequence[tuple[Payload, tuple[int, ...], str]]) -> None:
         """Print what the parts of so many steps add."""

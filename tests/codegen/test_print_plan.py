@@ -107,3 +107,14 @@ def test_a_statement_is_done_by_the_first_steps_of_another_one() -> None:
     assert '"""ΔR → probe M_T(k) → slice M_U(v) → add to Q(y)"""' in whole and whole.count("find_rows(m_t,") == 1
     assert whole.index("added_2 += 1") < whole.index("slice_of(m_u,") < whole.index("added += 1")
     assert run.text.count("def add_to_m_tr(") == 1 and (run.first, run.stop) == (0, 10)
+
+
+def test_groups_are_noted_also_where_another_statement_adds_to_them() -> None:
+    """A view whose touched groups somebody has to know is added to in the loop of another one, notes first."""
+    joined = "SELECT {} FROM t JOIN r ON r.k = t.k"
+    groups = f"{joined.format('t.k, SUM(w) AS w')} GROUP BY t.k"
+    (run, *_) = printed(f"{groups} HAVING SUM(w) > ({joined.format('SUM(w) * 0.01')})").runs
+    (both,) = (text for text in run.text.split("@called") if "# and ΔT → probe M_R(k) → add to M_TR_2()" in text)
+    for noted, added in (("note_rows(touched", "add_rows(target"), ("note_rows(touched_2", "add_rows(target_2")):
+        assert both.count(f"{noted}, ") == both.count(f"{added}, ") == 2
+        assert both.index(f"{noted}, ") < both.index(f"{added}, ")
