@@ -16,12 +16,11 @@ from sqlglot import exp
 
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
-from squallpy.base.types import INT, NULL, VARCHAR, unify
+from squallpy.base.types import INT, unify
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
-from squallpy.logical.bind.nested_constructors import entries_of, fields_of, is_call, items_of
-from squallpy.logical.coercion import coerce_exactly
+from squallpy.logical.bind.nested_constructors import bind_alike, entries_of, fields_of, is_call, items_of
 from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.nodes import Node, Project
@@ -47,11 +46,14 @@ def listed_rows(ctx: Context, node: exp.Expr) -> ListedRows | None:
         SquallError: SQ2005, rows of different lengths; SQ3001, a key of a MAP that is no constant, a huge list.
     """
     found = _listed(ctx, node)
-    if found and len(found.rows) > MOST_ROWS:
-        raise ctx.error(
-            "SQ3001", f"a list of {len(found.rows):,} rows is not supported, {MOST_ROWS:,} are the most", node
-        )
+    if found:
+        _check_count(ctx, node, len(found.rows))
     return found
+
+
+def _check_count(ctx: Context, node: exp.Expr, rows: int) -> None:
+    if rows > MOST_ROWS:
+        raise ctx.error("SQ3001", f"a list of {rows:,} rows is not supported, {MOST_ROWS:,} are the most", node)
 
 
 def _listed(ctx: Context, node: exp.Expr) -> ListedRows | None:
@@ -79,6 +81,7 @@ def _stacked(ctx: Context, node: exp.Expr) -> ListedRows:
     count, *values = node.expressions or [None]
     if not isinstance(count, exp.Literal) or not count.name.isdigit() or not int(count.name) or not values:
         raise ctx.error("SQ2005", "STACK takes a positive number of rows, then their values", node)
+    _check_count(ctx, node, int(count.name))  # before so many are filled up
     width = -(-len(values) // int(count.name))
     filled = [*values, *(exp.Null() for _ in range(width * int(count.name) - len(values)))]
     rows = tuple(tuple(filled[at : at + width]) for at in range(0, len(filled), width))
@@ -106,17 +109,16 @@ def list_columns(s: Scalars, listed: ListedRows, number: Column, names: Sequence
     """Bind the columns of listed rows: each is chosen by the row's number, and has the common type of its values."""
     made = list[tuple[Column, Expr]]()
     for name, nodes in zip(names, zip(*listed.rows, strict=True), strict=True):
-        values = s.as_moments([s.bind(node) for node in nodes], list(nodes))
-        types = [value.type for value in values]
-        type = unify(types)
+        values, type = bind_alike(s, nodes)
         if type is None:
+            types = [value.type for value in values]
             odd = next(i for i in range(len(types)) if unify(types[: i + 1]) is None)
             message = f'{unify(types[:odd])} and {types[odd]} in column "{name}" of one list'
             raise SquallError("SQ2005", message, s.ctx.span(nodes[odd]), "CAST one of them")
-        *first, last = (coerce_exactly(value, VARCHAR if type == NULL else type) for value in values)
+        *first, last = values
         tests = (call("=", number, Literal(i, INT)) for i in range(len(first)))
         chosen = case(list(zip(tests, first, strict=True)), last) if first else last
-        made.append((s.ctx.column(name, chosen.type, any(value.nullable for value in values)), chosen))
+        made.append((s.ctx.column(name, type, any(value.nullable for value in values)), chosen))
     return made
 
 

@@ -1,8 +1,10 @@
 """ARRAYs, MAPs and STRUCTs that a query makes of values: texts of JSON, as those of sources are held.
 
-ARRAY(x, 1), [x, 1]                    →   '[' || x || ',' || 1 || ']', an ARRAY<INT>
-STRUCT(x, y AS b), NAMED_STRUCT('x', x, 'b', y)   →   '{"x":' || … || ',"b":' || … || '}'
-MAP('k', x, 'l', y)                    →   '{"k":' || … || ',"l":' || … || '}'
+    ARRAY(x, 1), [x, 1]                               →   '[' || x || ',' || 1 || ']', an ARRAY<INT>
+    STRUCT(x, y AS b), NAMED_STRUCT('x', x, 'b', y)   →   '{"x":' || … || ',"b":' || … || '}'
+    MAP('k', x, 'l', y)                               →   '{"k":' || … || ',"l":' || … || '}'
+
+A NULL in them is JSON's null, so none of them is NULL itself.
 """
 
 import json
@@ -84,20 +86,29 @@ def _map(s: Scalars, node: exp.Expr) -> Expr:
     entries = entries_of(s.ctx, node)
     keys, key_type = _alike(s, [key for key, _ in entries], "MAP")
     values, value_type = _alike(s, [value for _, value in entries], "MAP")
-    texts = [coerce(key, VARCHAR) for key in keys]
-    assert all(isinstance(text, Literal) for text in texts)
+    texts = (coerce(key, VARCHAR) for key in keys)
     names = [_quoted(str(text.value)) for text in texts if isinstance(text, Literal)]
+    if len({*names}) < len(entries):  # 1 and 1.0 are alike
+        raise s.ctx.refuse(node, QUERIES["MAP keys"])
     parts = [(f"{name}:", json_of(value)) for name, value in zip(names, values, strict=True)]
     return _held("{", parts, "}", nested_type(Shape.MAP, (key_type, value_type)))
 
 
 def _alike(s: Scalars, nodes: Sequence[exp.Expr], made: str) -> tuple[list[Expr], Type]:
     """Bind values of a common type."""
-    values = s.as_moments([s.bind(node) for node in nodes], list(nodes))
-    type = unify([value.type for value in values])
+    values, type = bind_alike(s, nodes)
     if type is None:
         types = " and ".join(dict.fromkeys(str(value.type) for value in values))
         raise SquallError("SQ2005", f"{made} of {types}, which have no common type", s.ctx.span(nodes[0]), "CAST one")
+    return values, type
+
+
+def bind_alike(s: Scalars, nodes: Sequence[exp.Expr]) -> tuple[list[Expr], Type | None]:
+    """Bind values as they are, with None, or, if they have a common type, of that type; NULLs alone are VARCHAR."""
+    values = s.as_moments([s.bind(node) for node in nodes], list(nodes))
+    type = unify([value.type for value in values])
+    if type is None:
+        return values, None
     type = VARCHAR if type == NULL else type
     return [coerce_exactly(value, type) for value in values], type
 

@@ -14,12 +14,13 @@ from dataclasses import replace
 from sqlglot import exp
 
 from squallpy.base.types import DATE, TIMESTAMP
-from squallpy.catalog.durations import DAY, UNITS
+from squallpy.catalog.durations import DAY
 from squallpy.catalog.now_moments import NowBound, Shift, Truncation
 from squallpy.catalog.window_spec import NOW, NowExtent, WindowSpec
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.apply import Apply
 from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.datetime import intervals
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.coercion import cast, coerce
 from squallpy.logical.expressions import MIRRORED, Call, Cast, Column, Expr, Literal, children, columns
@@ -105,7 +106,8 @@ def _steps(expr: Expr) -> tuple[Shift | Truncation, ...] | None:
         case Call("trunc", (below, Literal(str() as unit))):
             return _then(below, Truncation(unit.upper()))
         case Call("trunc_time", (below, Literal(int() as micros))):
-            return _then(below, Truncation(next(name for name, size in UNITS if size == micros), micros))
+            unit = next(name for name, (_, _, size) in intervals.UNITS.items() if size == micros)
+            return _then(below, Truncation(unit, micros))
         case Call("add_days", (below, Literal(int() as days))):
             return _then(below, Shift(micros=days * DAY))
         case Call("add_micros", (below, Literal(int() as micros))):
