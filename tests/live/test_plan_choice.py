@@ -1,14 +1,10 @@
 """Plans of sessions that are chosen anew by the rows that came: on the way to others, killed there, and on Spark."""
 
-import json
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import duckdb
-import pyarrow as pa
 import pytest
 
 from squallpy import choice_schedule
@@ -18,8 +14,8 @@ from squallpy.live.live_session import LiveSession
 from squallpy.live.subscription import ViewChange
 from squallpy.testing.compare_rows import difference, rows_of
 from tests.kept import Killed, die_after
+from tests.star_folders import StarFolders
 
-COLUMNS = {"fact": "kjxyz", "dim": "ku", "other": "jv"}
 MODEL = "FROM {}(TABLE(SELECT x, y, z, u, v FROM fact NATURAL JOIN dim NATURAL JOIN other){})"
 STATEMENTS = f"""
 CREATE STREAM fact (k INT, j INT, x DOUBLE, y BIGINT, z INT) USING json OPTIONS (path 'fact/', watch 'true', op 'op');
@@ -31,7 +27,7 @@ CREATE MATERIALIZED VIEW n AS SELECT k, COUNT(*) AS many FROM fact GROUP BY k;
 """
 
 
-class World:
+class World(StarFolders):
     """A session over folders, a reader of the changes of its view, and DuckDB over the same rows."""
 
     def __init__(
@@ -43,11 +39,8 @@ class World:
         static: bool = False,
         changing: bool = False,
     ):
-        self.random, self.folder, self.keys, self.kept, self.backend = Random(keys), folder, keys, kept, backend
-        self.rows: dict[str, list[tuple[int, ...]]] = {name: [] for name in COLUMNS}
-        self.files = 0
-        for name in ("dim", "other"):
-            self.write(name, [(key, self.random.randrange(9)) for key in range(keys)], [])
+        super().__init__(folder, keys)
+        self.kept, self.backend = kept, backend
         self.session = self.open()
         kind, watch = ("TABLE", "") if static else ("STREAM", ", watch 'true'")
         op = ", op 'op'" if changing else ""
@@ -70,42 +63,11 @@ class World:
         self.read.subtract(rows_of(change.deletes))
         self.read.update(rows_of(change.inserts))
 
-    def write(self, name: str, new: Sequence[tuple[int, ...]], old: Sequence[tuple[int, ...]]) -> None:
-        """Write a file with inserts, and deletes of rows that are there."""
-        for row in old:
-            self.rows[name].remove(row)
-        self.rows[name] += new
-        signed = [(*row, "+") for row in new] + [(*row, "-") for row in old]
-        lines = [dict(zip((*COLUMNS[name], "op"), row, strict=True)) for row in signed]
-        (self.folder / name).mkdir(exist_ok=True)
-        (self.folder / name / f"{self.files}.json").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-        self.files += 1
-
-    def facts(self, count: int) -> None:
-        """Write facts, and delete some."""
-        draw = self.random.randrange
-        new = [(draw(self.keys), draw(self.keys), draw(9), draw(9), draw(9)) for _ in range(count)]
-        self.write("fact", new, self.random.sample(self.rows["fact"], min(len(self.rows["fact"]), count // 5)))
-
-    def change_dimension(self) -> None:
-        """Give some keys other values."""
-        old = self.random.sample(self.rows["dim"], len(self.rows["dim"]) // 2)
-        self.write("dim", [(key, self.random.randrange(9)) for key, _ in old], old)
-
     def check(self) -> None:
         """Apply what has come, and compare the matrix with DuckDB's, and the changes with the matrix."""
         self.session.run_until_caught_up()
-        duck, names = duckdb.connect(), "xyzuv"
-        for name, columns in COLUMNS.items():
-            values = zip(*self.rows[name], strict=True) if self.rows[name] else [()] * len(columns)
-            arrays = [pa.array(each, pa.int64()) for each in values]
-            duck.register(name, pa.table(dict(zip(columns, arrays, strict=True))))
-        pairs = [("", "")] + [(a, b) for i, a in enumerate(names) for b in ("", *names[: i + 1])]
-        sums = ", ".join(f"COALESCE(SUM({a or 1} * {b or 1}), 0)" for a, b in pairs)
-        found = duck.execute(f"SELECT {sums} FROM fact NATURAL JOIN dim NATURAL JOIN other").fetchall()[0]
         matrix = self.session.table("m")
-        wanted = [(a, b, float(value)) for (a, b), value in zip(pairs, found, strict=True)]
-        assert not (wrong := difference(matrix, wanted if found[0] else wanted[:1])), wrong
+        assert not (wrong := difference(matrix, self.cofactors())), wrong
         assert +self.read == Counter(rows_of(matrix)) and not -self.read
 
     @property

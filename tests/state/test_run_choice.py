@@ -1,15 +1,12 @@
 """Plans of endless runs that are chosen anew by the rows that were read: killed on the way, without a checkpoint, and
 on Spark."""
 
-import json
 import logging
-from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -20,8 +17,8 @@ from squallpy.runtime.observers.protocol import Observer, QueryStart
 from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.compare_rows import difference
 from tests.kept import Kept, Killed, StopWhenIdle, die_after
+from tests.star_folders import StarFolders
 
-COLUMNS = {"fact": "kjxyz", "dim": "ku", "other": "jv"}
 SCRIPT = """
 CREATE STREAM fact (k INT, j INT, x DOUBLE, y BIGINT, z INT) USING json OPTIONS (path 'fact/', watch 'true', op 'op');
 CREATE STREAM dim (k INT, u DOUBLE) USING json OPTIONS (path 'dim/', watch 'true'{op});
@@ -40,17 +37,14 @@ class Matrix(Kept):
         self.table = table
 
 
-class World(Observer):
+class World(StarFolders, Observer):
     """Folders, and a run over them that ends when nothing more comes, with the plans that it has had."""
 
     def __init__(
         self, folder: Path, keys: int, backend: str = "local", kept: bool = True, static: bool = False, op: str = ""
     ) -> None:
-        self.random, self.folder, self.keys, self.backend, self.kept = Random(keys), folder, keys, backend, kept
-        self.rows: dict[str, list[tuple[int, ...]]] = {name: [] for name in COLUMNS}
-        self.files, self.sink, self.plans = 0, Matrix(), list[str]()
-        for name in ("dim", "other"):
-            self.write(name, [(key, self.random.randrange(9)) for key in range(keys)])
+        super().__init__(folder, keys)
+        self.backend, self.kept, self.sink, self.plans = backend, kept, Matrix(), list[str]()
         kind, watch = ("TABLE", "") if static else ("STREAM", ", watch 'true'")
         (folder / "q.sql").write_text(SCRIPT.format(kind=kind, watch=watch, op=op))
 
@@ -62,28 +56,6 @@ class World(Observer):
     def on_plan_changed(self, start: QueryStart) -> None:
         self.on_query_started(start)
 
-    def write(self, name: str, new: Sequence[tuple[int, ...]], old: Sequence[tuple[int, ...]] = ()) -> None:
-        """Write a file with inserts, and deletes of rows that are there."""
-        for row in old:
-            self.rows[name].remove(row)
-        self.rows[name] += new
-        signed = [(*row, "+") for row in new] + [(*row, "-") for row in old]
-        lines = [dict(zip((*COLUMNS[name], "op"), row, strict=True)) for row in signed]
-        (self.folder / name).mkdir(exist_ok=True)
-        (self.folder / name / f"{self.files}.json").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-        self.files += 1
-
-    def facts(self, count: int) -> None:
-        """Write facts, and delete some."""
-        draw = self.random.randrange
-        new = [(draw(self.keys), draw(self.keys), draw(9), draw(9), draw(9)) for _ in range(count)]
-        self.write("fact", new, self.random.sample(self.rows["fact"], min(len(self.rows["fact"]), count // 5)))
-
-    def change_dimension(self) -> None:
-        """Give some keys other values."""
-        old = self.random.sample(self.rows["dim"], len(self.rows["dim"]) // 2)
-        self.write("dim", [(key, self.random.randrange(9)) for key, _ in old], old)
-
     def run(self) -> None:
         """Run until nothing more has come."""
         settings = Settings(local_dir=str(self.folder / "local"), partitions=2)
@@ -93,16 +65,7 @@ class World(Observer):
 
     def check(self) -> None:
         """Compare the matrix with DuckDB's, and with what its changes add up to."""
-        duck, names = duckdb.connect(), "xyzuv"
-        for name, columns in COLUMNS.items():
-            values = zip(*self.rows[name], strict=True) if self.rows[name] else [()] * len(columns)
-            arrays = [pa.array(each, pa.int64()) for each in values]
-            duck.register(name, pa.table(dict(zip(columns, arrays, strict=True))))
-        pairs = [("", "")] + [(a, b) for i, a in enumerate(names) for b in ("", *names[: i + 1])]
-        sums = ", ".join(f"COALESCE(SUM({a or 1} * {b or 1}), 0)" for a, b in pairs)
-        found = duck.execute(f"SELECT {sums} FROM fact NATURAL JOIN dim NATURAL JOIN other").fetchall()[0]
-        wanted = [(a, b, float(value)) for (a, b), value in zip(pairs, found, strict=True)]
-        assert not (wrong := difference(self.sink.table, wanted if found[0] else wanted[:1])), wrong
+        assert not (wrong := difference(self.sink.table, self.cofactors())), wrong
         assert self.sink.kept_rows == self.sink.rows
         assert sorted(self.sink.changes) == [*range(len(self.sink.changes))]
 
