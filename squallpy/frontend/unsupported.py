@@ -114,8 +114,8 @@ NODES: dict[str, Unsupported] = {
     "Alias": Unsupported("a name inside an expression", "AS"),
     "Star": Unsupported("* inside an expression"),
     "Concat": Unsupported("a string after a string", "", "use ||"),
-    "Lambda": Unsupported("a lambda"),
-    "Bracket": Unsupported("x[i]", "", "write it of an ARRAY or MAP of a source, or of SPLIT(x, 'p')"),
+    "Lambda": Unsupported("a lambda here", "", "it is an argument of TRANSFORM, FILTER, EXISTS, FORALL, AGGREGATE"),
+    "Bracket": Unsupported("x[i]", "", "write it of an ARRAY or a MAP"),
     "Dot": Unsupported(
         "a field of what is no STRUCT",
         "",
@@ -152,16 +152,8 @@ FUNCTIONS: dict[str, str] = {
         "an answer does not depend on when it is computed",
     ),
     **dict.fromkeys(
-        ("INLINE", "INLINE_OUTER", "STACK"),
+        ("EXPLODE", "EXPLODE_OUTER", "INLINE", "INLINE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "STACK", "UNNEST"),
         "it makes rows: as an item of SELECT, behind LATERAL VIEW, or in FROM",
-    ),
-    **dict.fromkeys(
-        ("ARRAY_CONTAINS", "ELEMENT_AT", "FLATTEN", "FROM_JSON", "SIZE", "TO_JSON"),
-        "of an ARRAY, MAP or STRUCT there are a[i], m['k'], s.field, ELEMENT_AT, SIZE and EXPLODE",
-    ),
-    **dict.fromkeys(
-        ("EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "SPLIT", "UNNEST"),
-        "but EXPLODE(SPLIT(x, 'p')) is, as a column, LATERAL VIEW or UNNEST in FROM, and SPLIT(x, 'p')[i]",
     ),
     **dict.fromkeys(
         ("GENERATE_SERIES", "RANGE", "SEQUENCE"),
@@ -182,7 +174,7 @@ QUERIES: dict[str, Unsupported] = {
         "a RIGHT or FULL JOIN after a comma", "JOIN", "write CROSS JOIN, or parentheses: a, (b RIGHT JOIN c ON …)"
     ),
     "EXPLODE": Unsupported(
-        "EXPLODE of anything but ARRAY(x, y), SPLIT(x, 'p') or SEQUENCE(a, b)", "", "there are no other arrays"
+        "EXPLODE of anything but an ARRAY, a MAP or SEQUENCE(a, b)", "", "SPLIT(x, 'p') makes an ARRAY of a text"
     ),
     "INLINE": Unsupported("INLINE of anything but ARRAY(STRUCT(x, y), …)", "", "there are no other arrays of STRUCTs"),
     "MAP keys": Unsupported(
@@ -194,6 +186,7 @@ QUERIES: dict[str, Unsupported] = {
     "generator first": Unsupported(
         "EXPLODE or UNNEST of columns of the outer query", "", "write it in the FROM that has the columns"
     ),
+    "lambda": Unsupported("a subquery in a lambda", "SELECT", "compute its value in a query in FROM"),
     "two windows": Unsupported("a second time window in a query", "WINDOW", "nest the queries"),
     "window as a value": Unsupported("WINDOW as a value", "WINDOW", "take its start and end"),
     "NOW": Unsupported(
@@ -222,7 +215,6 @@ QUERIES: dict[str, Unsupported] = {
     "WINDOW of what is not read": Unsupported(
         "WINDOW with a slide over columns not of one stream or table", "", "use it in a subquery in FROM"
     ),
-    "SPLIT item": Unsupported("SPLIT(x, 'p')[i] by a regular expression", "", "take REGEXP_EXTRACT"),
     "EXPLODE of what is not read": Unsupported(
         "EXPLODE of columns not of one stream or table",
         "",

@@ -4,7 +4,7 @@ from squallpy.functions.aggregate import extremes, lists, moments, percentiles, 
 from squallpy.functions.aggregate.entries import Aggregate, AggregateOperation
 from squallpy.functions.entries import Function, Operation
 from squallpy.functions.generators import SEQUENCE
-from squallpy.functions.scalar import conditional, datetime, hash, json, math, operators, text
+from squallpy.functions.scalar import conditional, datetime, hash, json, math, nested, operators, text
 from squallpy.functions.window_functions import WINDOW_FUNCTIONS, WindowFunction
 
 SCALAR_CATEGORIES = {
@@ -14,12 +14,14 @@ SCALAR_CATEGORIES = {
     "Texts": text.FUNCTIONS,
     "Dates and times": datetime.FUNCTIONS,
     "JSON": json.FUNCTIONS,
+    "ARRAYs and MAPs": nested.FUNCTIONS,
     "Hashes and encodings": hash.FUNCTIONS,
 }
 
 _FUNCTIONS = tuple(function for functions in SCALAR_CATEGORIES.values() for function in functions)
 _INTERNAL = (
     *operators.INTERNAL, *math.INTERNAL, *text.INTERNAL, *datetime.INTERNAL, *json.INTERNAL, *hash.INTERNAL,
+    *nested.INTERNAL,
     SEQUENCE,
 )  # fmt: skip
 

@@ -144,7 +144,36 @@ class Case(Compound):
         return f"CASE {arms} ELSE {self.otherwise} END"
 
 
-Expr = Column | Literal | Call | Cast | Case
+@dataclass(frozen=True, slots=True)
+class Lambda:
+    """x -> body, the last argument of a call that applies it to elements. It is closed: what the body reads besides is
+    an argument of that call, before it, and a parameter behind those that were written. So it has no children.
+
+    TRANSFORM(a, x -> x + k)   →   array_transform(a, k, (x, k) -> x + k)
+
+    Parameters are columns −1, −2, …, so that those of one text are equal.
+    """
+
+    parameters: tuple[Column, ...]
+    body: "Expr"
+
+    @property
+    def type(self) -> Type:
+        return self.body.type
+
+    @property
+    def nullable(self) -> bool:
+        return self.body.nullable
+
+    @property
+    def depth(self) -> int:
+        return 1 + self.body.depth
+
+    def __str__(self) -> str:
+        return f"({', '.join(p.name for p in self.parameters)}) -> {self.body}"
+
+
+Expr = Column | Literal | Call | Cast | Case | Lambda
 
 
 TRUE, FALSE = Literal(True, BOOLEAN), Literal(False, BOOLEAN)
@@ -281,7 +310,7 @@ def columns(expr: Expr) -> frozenset[Column]:
     match expr:
         case Column():
             return frozenset((expr,))
-        case Literal():
+        case Literal() | Lambda():
             return frozenset()
     try:
         return expr._columns

@@ -30,6 +30,7 @@ from squallpy.runtime.auxiliary.folds import FOLDS
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 from squallpy.runtime.evaluate.evaluator_table import EVALUATORS
 from squallpy.runtime.evaluate.expression_compiler import CATEGORIES
+from squallpy.runtime.evaluate.scalar.json import spark_text
 from squallpy.script_session import RunOptions, ScriptSession
 from squallpy.testing.compare_rows import Row, rows_of
 from squallpy.testing.example_runs import PrintedExample
@@ -51,6 +52,8 @@ def result_of(text: str) -> str:
     assert literal is not None, text
     if literal.value is None or literal.type == NULL:
         return "NULL"
+    if literal.type.nested:
+        return spark_text(literal.value, literal.type.code)
     return str(convert(literal.value, literal.type, VARCHAR))
 
 

@@ -70,7 +70,7 @@ ON_SPARK = {  # what travels differs between these, or how often it does
     "matrix_least_squares": 2, "matrix_shortest": 2, "views_of_views": 3, "bigint_least_join": 2,
     "spec_cofactor": 3, "cofactor_groups_text": 2, "spec_mutual_information": 2, "cofactor_ten_times": 2,
     "cofactor_primary_keys": 3, "upsert_matrix": 2,
-    "sessions_aggregates": 3, "sessions_dates": 2, "now_between": 3, "windows_session": 3,
+    "lambdas_as_in_spark": 2, "sessions_aggregates": 3, "sessions_dates": 2, "now_between": 3, "windows_session": 3,
 }  # fmt: skip
 
 RENEWED: dict[str, Callable[[], MemoryEngine]] = {

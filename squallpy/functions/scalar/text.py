@@ -58,13 +58,25 @@ FUNCTIONS = (
         "REPEAT(s, n)", takes(VARCHAR, TEXT, WHOLE), "the text n times in a row", "REPEAT('ab', 3) → ababab", settings=1
     ),
     declare_derived("SPACE(n)", "n spaces", "'a' || SPACE(2) || 'b' → a  b"),
-    native("REVERSE(s)", takes(VARCHAR, TEXT), "the characters in reverse order", "REVERSE('abc') → cba"),
+    declare_derived(
+        "SPLIT(s, pattern)",
+        "an ARRAY of the parts between the matches of a regular expression",
+        "SPLIT('a1b', '[0-9]') → [a, b]",
+        constant=1,
+    ),
+    declare_derived(
+        "REVERSE(s)", "the characters, or the elements of an ARRAY, in reverse order", "REVERSE('abc') → cba"
+    ),
     declare_derived(
         "OVERLAY(s, other, start [, length])",
         "s with another text at a position, in place of as many characters or length",
         "OVERLAY('abcdef', 'XY', 2, 3) → aXYef",
     ),
-    declare_derived("CONCAT(a, …)", "the texts one after the other; NULL if one is NULL", "CONCAT('a', 1, 'b') → a1b"),
+    declare_derived(
+        "CONCAT(a, …)",
+        "the texts, or the elements of ARRAYs, one after the other; NULL if one is NULL",
+        "CONCAT('a', 1, 'b') → a1b",
+    ),
     declare_derived(
         "CONCAT_WS(separator [, s, …])",
         "the texts that are not NULL, with a constant separator between them",
@@ -177,6 +189,8 @@ FUNCTIONS = (
 )
 
 INTERNAL = (
+    Operation("split", 2, 2, takes(VARCHAR, TEXT), "the parts between the matches of a pattern, an ARRAY", settings=1),
+    Operation("reverse", 1, 1, takes(VARCHAR, TEXT), "the characters in reverse order"),
     Operation("trim", 2, 2, takes(VARCHAR, TEXT), "the text without some characters at both ends", settings=1),
     Operation("ltrim", 2, 2, takes(VARCHAR, TEXT), "the text without some characters at its start", settings=1),
     Operation("rtrim", 2, 2, takes(VARCHAR, TEXT), "the text without some characters at its end", settings=1),

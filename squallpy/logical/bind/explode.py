@@ -232,10 +232,11 @@ def _parts_of(s: Scalars, array: exp.Expr, keeps_empty: bool) -> tuple[Expr, Spl
     """Bind what a generator reads, the text that SPLIT cuts or the bounds of a series, and how it makes rows of it."""
     if isinstance(array, exp.Anonymous) and is_series(array):
         return series(s, array, keeps_empty)
-    if isinstance(array, exp.Column | exp.Dot | exp.Bracket) and not is_split(array.this):
+    if not is_split(array):
         value = s.bind(array)
-        if value.type.nested and value.type.nested.shape is not Shape.STRUCT:
-            return value, Elements(value.type.nested.shape is Shape.MAP, keeps_empty)
+        if value.type.nested is None or value.type.nested.shape is Shape.STRUCT:
+            raise s.ctx.refuse(array, QUERIES["EXPLODE"])
+        return value, Elements(value.type.nested.shape is Shape.MAP, keeps_empty)
     written, separator = split_of_call(s.ctx, array)
     text = s.bind(written)
     if text.type != VARCHAR:

@@ -35,7 +35,7 @@ class Scalars:
     `clause` is what messages call it; `aggregation` is None where aggregates make no sense, `window_calls` where window
     functions do not, `subqueries` where queries are not supported; `aliases` are the select list's names, seen before
     columns unless the column is one of `keys`, or only after them if `columns_first`; NOW() may
-    stand in it if it `has_time`.
+    stand in it if it `has_time`. `parameters` are those of the lambdas around, by their names in lower case.
     """
 
     ctx: Context
@@ -48,6 +48,7 @@ class Scalars:
     subqueries: "Subqueries | None" = None
     window_calls: "WindowCalls | None" = None
     has_time: bool = False
+    parameters: Mapping[str, Expr] = field(default_factory=dict)
 
     def bind(self, node: exp.Expr) -> Expr:
         """Bind a node to a typed expression; every error points at the node or below it."""
@@ -87,7 +88,13 @@ class Scalars:
         """Make the binder of an aggregate's arguments: columns only, no further aggregates."""
         below, aliases = self.aggregation.subqueries if self.aggregation else None, self.names_of_rows()
         return replace(
-            self, clause="an aggregate", aggregation=None, aliases=aliases, subqueries=below, window_calls=None
+            self,
+            clause="an aggregate",
+            aggregation=None,
+            aliases=aliases,
+            subqueries=below,
+            window_calls=None,
+            parameters={},
         )
 
     def names_of_rows(self) -> dict[str, list[Expr]]:
@@ -157,6 +164,8 @@ def column(s: Scalars, node: exp.Column) -> Expr:
     """Bind a column, or the name of an item of the select list where the clause sees those."""
     if isinstance(node.this, exp.Star):
         raise s.ctx.refuse(node.this)
+    if not node.args.get("table") and (parameter := s.parameters.get(node.name.lower())) is not None:
+        return parameter
     named = [] if node.args.get("table") else s.aliases.get(node.name.lower(), [])
     if named:
         found = s.scope.find(node.name)
@@ -180,6 +189,13 @@ def column(s: Scalars, node: exp.Column) -> Expr:
         if error.code in ("SQ2001", "SQ3001") and (field := column_of_struct(s, node)) is not None:
             return field
         raise
+
+
+@handles(exp.Identifier, args="this quoted")
+def lambda_parameter(s: Scalars, node: exp.Identifier) -> Expr:
+    if (found := s.parameters.get(node.name.lower())) is None:
+        raise s.ctx.error("SQ2003", f'"{node.name}" is a parameter of a lambda, which {s.clause} does not see', node)
+    return found
 
 
 @handles(exp.CurrentTimestamp, args="")
@@ -243,7 +259,9 @@ def negative(s: Scalars, node: exp.Neg) -> Expr:
 
 @handles(exp.DPipe, args="this expression safe")
 def concatenation(s: Scalars, node: exp.DPipe) -> Expr:
-    return call("||", *(s.bind(part) for part in operands(node)))
+    from squallpy.logical.bind.scalar.text import concat
+
+    return concat(*(s.bind(part) for part in operands(node)))
 
 
 handles(*predicates.COMPARISONS, args="this expression")(predicates.bind_comparison)
@@ -437,9 +455,9 @@ def item_of(s: Scalars, node: exp.Bracket) -> Expr:
 
     if len(node.expressions) != 1:
         raise s.ctx.refuse(node)
-    if is_split(node.this):
-        return item(s, node.this, node.expressions[0], 0)
-    return element_of(s, s.bind(node.this), node.expressions[0], 0)
+    if is_split(node.this) and (part := item(s, node.this, node.expressions[0], 0)) is not None:
+        return part
+    return element_of(s.bind(node.this), s.bind(node.expressions[0]), 0)
 
 
 @handles(exp.Array, args="expressions")

@@ -13,9 +13,9 @@ from squallpy.functions.registry import AGGREGATES, SCALARS, WINDOWS
 from squallpy.logical.bind.aggregates.calls import aggregate, bind_grouping, head
 from squallpy.logical.bind.aggregates.list_aggregates import bind_collected_list
 from squallpy.logical.bind.expressions import Scalars, note_lost_fraction
+from squallpy.logical.bind.higher_order_functions import HIGHER_ORDER, bind_higher_order
 from squallpy.logical.bind.nested_constructors import bind_constructor
-from squallpy.logical.bind.nested_values import element_of, size_of
-from squallpy.logical.bind.scalar import conditional, datetime, hash, json, math, text
+from squallpy.logical.bind.scalar import conditional, datetime, hash, json, math, nested, text
 from squallpy.logical.bind.scalar.expansion import EXPANSIONS, Builder
 from squallpy.logical.bind.sessions import bind_session_start
 from squallpy.logical.bind.split_function import FIRST, SIZES, bind_part_count, is_split, item
@@ -24,7 +24,7 @@ from squallpy.logical.bind.time_buckets import SESSION_START
 from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Expr, Literal
 
-EXPANDED = (conditional, math, text, datetime, json, hash)  # each registers its expansions
+EXPANDED = (conditional, math, text, datetime, json, nested, hash)  # each registers its expansions
 
 
 def builder(function: Function) -> Builder:
@@ -39,6 +39,8 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         return aggregate(s, name, node)
     if name in NAMES and not node.expressions:
         return bind_now(s, node)
+    if name in HIGHER_ORDER:
+        return bind_higher_order(s, node)
     if name == SESSION_START:
         return bind_session_start(s, node)
     if name in ("GROUPING", "GROUPING_ID"):
@@ -49,15 +51,13 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         if name in SIZES and len(node.expressions) == 1:
             return bind_part_count(s, node.expressions[0])
         if name in FIRST and len(node.expressions) == 2:
-            return item(s, node.expressions[0], node.expressions[1], FIRST[name])
+            part = item(s, node.expressions[0], node.expressions[1], FIRST[name])
+            if part is not None:
+                return part
     if (spelled := bind_collected_list(s, node)) is not None:
         return spelled
     if (made := bind_constructor(s, node)) is not None:
         return made
-    if (name in SIZES and len(node.expressions) == 1) or (name in FIRST and len(node.expressions) == 2):
-        value, *others = s.bind(node.expressions[0]), *node.expressions[1:]
-        if value.type.nested:
-            return element_of(s, value, others[0], FIRST[name]) if others else size_of(value)
     if name in UNSUPPORTED_AGGREGATES:
         raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), UNSUPPORTED_AGGREGATES[name])
     if name in FUNCTIONS:

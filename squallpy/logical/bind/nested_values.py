@@ -28,31 +28,23 @@ def field_of(s: Scalars, value: Expr, name: exp.Expr) -> Expr:
     return _part(value, Literal(found[0], VARCHAR), "{", found[1])
 
 
-def element_of(s: Scalars, value: Expr, position: exp.Expr, first: int) -> Expr:
-    """Bind an element of an ARRAY, or the value of a key of a MAP; NULL if there is none.
+def element_of(value: Expr, at: Expr, first: int) -> Expr:
+    """Build an element of an ARRAY, or the value of a key of a MAP; NULL if there is none.
 
     Args:
         first: The number of the first element.
     """
-    nested, at = value.type.nested, s.bind(position)
+    nested = value.type.nested
     if nested is None or nested.shape is Shape.STRUCT:
-        raise s.ctx.error("SQ2005", f"{value} is {value.type} and has no elements", position)
+        raise SquallError("SQ2005", f"{value} is {value.type} and has no elements")
     if nested.shape is Shape.MAP:
         key, type = nested.types
         return _part(value, cast(cast(at, key), VARCHAR), "{", type)
     if not at.type.is_integer:
-        raise s.ctx.error("SQ2005", f"an ARRAY is read at an INT, not at {at.type}", position)
+        raise SquallError("SQ2005", f"an ARRAY is read at an INT, not at {at.type}")
     if first and isinstance(at, Literal) and at.value == 0:
-        raise s.ctx.error("SQ2004", "elements are counted from 1 on", position)
+        raise SquallError("SQ2004", "elements are counted from 1 on")
     return _part(value, cast(at, VARCHAR), "]" if first else "[", nested.types[0])
-
-
-def size_of(value: Expr) -> Expr:
-    """Bind the number of elements of an ARRAY or a MAP; SQ2005 for anything else."""
-    nested = value.type.nested
-    if nested is None or nested.shape is Shape.STRUCT:
-        raise SquallError("SQ2005", f"SIZE does not take ({value.type})")
-    return call("nested_size", as_held(value))
 
 
 def _part(value: Expr, step: Expr, way: str, type: Type) -> Expr:

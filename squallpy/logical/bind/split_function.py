@@ -1,4 +1,4 @@
-"""SPLIT(x, p), of which there are the parts (`explode.py`), their number, and one of them: it is no value itself."""
+"""SPLIT(x, p), an ARRAY of texts. Of its parts alone (`explode.py`), their number, or one of them, none is made."""
 
 import re
 
@@ -26,7 +26,7 @@ def split_of_call(ctx: Context, node: exp.Expr) -> tuple[exp.Expr, str]:
     text, separator = node.expressions
     if not isinstance(separator, exp.Literal) or not separator.is_string:
         raise ctx.refuse(separator, QUERIES["EXPLODE"])
-    if _matches_empty(separator.name):
+    if matches_empty(separator.name):
         raise ctx.error("SQ2004", f"SPLIT by '{separator.name}', which also matches nothing", separator)
     return text, separator.name
 
@@ -37,8 +37,8 @@ def bind_part_count(s: Scalars, lists: exp.Expr) -> Expr:
     return _count(s.bind(text), pattern)
 
 
-def item(s: Scalars, lists: exp.Expr, position: exp.Expr, first: int) -> Expr:
-    """Bind one part of a text.
+def item(s: Scalars, lists: exp.Expr, position: exp.Expr, first: int) -> Expr | None:
+    """Bind one part of a text; None if it takes all of them to find it, or the position is computed.
 
     SPLIT(x, ',')[1]   →   SPLIT_PART(x, ',', 2) if there are two, else NULL
 
@@ -47,12 +47,12 @@ def item(s: Scalars, lists: exp.Expr, position: exp.Expr, first: int) -> Expr:
     """
     written, pattern = split_of_call(s.ctx, lists)
     at = s.bind(position)
-    if not isinstance(at, Literal) or not at.type.is_integer or at.value is None:
+    if not at.type.is_integer:
         raise s.ctx.error("SQ2004", "the position of a part is a whole number", position)
+    if not isinstance(at, Literal) or at.value is None or (separator := _literal_pattern(pattern)) is None:
+        return None
     if at.value < 0 if first == 0 else at.value == 0:
         raise s.ctx.error("SQ2004", f"parts are counted from {first} on", position)
-    if (separator := _literal_pattern(pattern)) is None:
-        raise s.ctx.refuse(lists, QUERIES["SPLIT item"])
     text, number = s.bind(written), at.value + 1 - first if at.value >= 0 else at.value
     part = call("split_part", text, Literal(separator, VARCHAR), Literal(number, INT))
     there = call(">=", _count(text, pattern), Literal(abs(number), INT))
@@ -69,7 +69,7 @@ def _literal_pattern(pattern: str) -> str | None:
     return None if re.search(r"[\\.\[\](){}*+?^$|]", bare) else re.sub(r"\\(.)", r"\1", pattern)
 
 
-def _matches_empty(pattern: str) -> bool:
+def matches_empty(pattern: str) -> bool:
     """True if a regular expression matches the empty text, and so between any two letters."""
     try:
         return re.match(pattern, "") is not None

@@ -7,16 +7,36 @@ from typing import Any
 
 from squallpy.base.types import Kind
 from squallpy.functions.registry import OPERATIONS
-from squallpy.logical.expressions import Call, Case, Cast, Column, Expr, Literal, columns
+from squallpy.logical.expressions import Call, Case, Cast, Column, Expr, Lambda, Literal, columns
 from squallpy.runtime.evaluate import logic
 from squallpy.runtime.evaluate.casts import cast
 from squallpy.runtime.evaluate.computed_patterns import compile_with_computed_settings
 from squallpy.runtime.evaluate.evaluator_table import EVALUATORS
 from squallpy.runtime.evaluate.guarded_expressions import case_by_arms, with_fallback
-from squallpy.runtime.evaluate.scalar import conditional, datetime, hash, json, math, operators, text
+from squallpy.runtime.evaluate.scalar import (
+    conditional,
+    datetime,
+    hash,
+    higher_order,
+    json,
+    math,
+    nested,
+    operators,
+    text,
+)
 from squallpy.runtime.evaluate.vectors import Vec, VectorFunction
 
-CATEGORIES = (conditional, datetime, hash, json, math, operators, text)  # NB: each registers its evaluators
+CATEGORIES = (
+    conditional,
+    datetime,
+    hash,
+    higher_order,
+    json,
+    math,
+    nested,
+    operators,
+    text,
+)  # NB: each registers its evaluators
 
 
 def compile_expression(expr: Expr) -> VectorFunction:
@@ -27,6 +47,8 @@ def compile_expression(expr: Expr) -> VectorFunction:
         case Literal(value):
             constant = Vec(value if value is not None else _filler(expr), None if value is not None else False)
             return lambda frame: constant
+        case Lambda(_, body):
+            return compile_expression(body)  # for frames of its parameters
         case Cast(arg, target):
             inner, source = compile_expression(arg), arg.type
             return lambda frame: cast(inner(frame), source, target, frame.rows, expr)

@@ -3,8 +3,7 @@
 [1, "2"] as ARRAY<BIGINT>   →   [1,2]            {"b": 1} as STRUCT<a: INT, b: DATE>   →   {"a":null,"b":…}: no DATE
 """
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,75 +13,15 @@ import pyarrow.compute as pc
 from squallpy.base.errors import SquallError, shorten
 from squallpy.base.types import VARCHAR, Kind, Shape, Type
 from squallpy.catalog.relation import Field
-from squallpy.logical.coercion import convert
 from squallpy.runtime.evaluate.casts import cast
-from squallpy.runtime.evaluate.scalar.json import READER, write_json
+from squallpy.runtime.evaluate.scalar.held_values import held_text
+from squallpy.runtime.evaluate.scalar.json import write_json
 from squallpy.runtime.evaluate.text_column_casts import column_type, is_read_exactly
 from squallpy.runtime.evaluate.vectors import from_arrow, to_arrow
 from squallpy.runtime.formats.json_lines import quoted_texts
 from squallpy.runtime.formats.text_columns import cells, join
 
 CastOf = Callable[[pa.DataType, Type], Callable[[pa.Array], pa.Array]]
-
-
-def held_text(value: Any, type: Type, exact: bool = False) -> str:
-    """Write a value, as Arrow and JSON have it in Python, as it is held; ValueError if it is not of the type.
-
-    Args:
-        exact: Fields have their names in the same case, as in JSON.
-    """
-    if value is None:
-        return "null"
-    nested = type.nested
-    if nested is None:
-        return _plain(value, type)
-    if isinstance(value, str):  # JSON in a text
-        value, exact = READER.decode(value), True
-    match nested.shape:
-        case Shape.ARRAY if isinstance(value, list):
-            return f"[{','.join(held_text(each, nested.types[0], exact) for each in value)}]"
-        case Shape.MAP if isinstance(value, dict | list):
-            pairs = value.items() if isinstance(value, dict) else value
-            key_type, value_type = nested.types
-            return _object((_key(key, key_type), held_text(each, value_type, exact)) for key, each in pairs)
-        case Shape.STRUCT if isinstance(value, dict):
-            named = zip(nested.names, nested.types, strict=True)
-            return _object((write_json(name), held_text(_field(value, name, exact), of, exact)) for name, of in named)
-    raise ValueError(value)
-
-
-def _object(pairs: Iterable[tuple[str, str]]) -> str:
-    return f"{{{','.join(f'{name}:{value}' for name, value in pairs)}}}"
-
-
-def _field(value: Mapping[str, Any], name: str, exact: bool) -> Any:
-    """Find a field by its name, or else in any case."""
-    if exact or name in value:
-        return value.get(name)
-    return next((v for n, v in value.items() if n.lower() == name.lower()), None)
-
-
-def _key(value: Any, type: Type) -> str:
-    if value is None:
-        raise ValueError("a MAP has no key NULL")
-    text = _plain(value, type)
-    return text if text.startswith('"') else f'"{text}"'
-
-
-def _plain(value: Any, type: Type) -> str:
-    """Write a value that has no parts."""
-    if isinstance(value, bool):
-        value = "true" if value else "false"
-    elif isinstance(value, dict | list):
-        value = write_json(value)
-    elif isinstance(value, bytes):
-        value = value.decode()
-    try:
-        text = convert(convert(str(value), VARCHAR, type), type, VARCHAR)
-    except SquallError:
-        raise ValueError(value) from None
-    is_number = type.is_numeric and text.lower() not in ("nan", "infinity", "-infinity")
-    return text if is_number or type.kind is Kind.BOOLEAN else json.dumps(text, ensure_ascii=False)
 
 
 def hold(values: pa.ChunkedArray, field: Field, cast_of: CastOf) -> tuple[pa.ChunkedArray, dict[int, str]]:

@@ -3,16 +3,20 @@
 import re
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import INT, VARCHAR
+from squallpy.base.types import INT, VARCHAR, Shape, nested_type
 from squallpy.logical.bind.datetime.intervals import negate
 from squallpy.logical.bind.scalar.expansion import EMPTY, NOTHING, ONE, SPACE, ZERO, Builder, expands
+from squallpy.logical.bind.scalar.nested import concatenated, reversed_array
+from squallpy.logical.bind.split_function import matches_empty
 from squallpy.logical.expression_builders import call, case
-from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
+from squallpy.logical.expressions import Cast, Expr, Literal, conjunction, not_null
 
 
 @expands("CONCAT")
 def concat(first: Expr, *rest: Expr) -> Expr:
     """Build CONCAT(a, b, c)  →  a || b || c"""
+    if first.type.nested:
+        return concatenated(first, *rest)
     return call("||", first, *rest) if rest else first
 
 
@@ -24,6 +28,18 @@ def bind_concat_ws(separator: Expr, *parts: Expr) -> Expr:
     if separator.value is None:
         return Literal(None, VARCHAR)
     return call("concat_ws", separator, *parts) if parts else EMPTY
+
+
+@expands("REVERSE")
+def reverse(value: Expr) -> Expr:
+    return reversed_array(value) if value.type.nested else call("reverse", value)
+
+
+@expands("SPLIT")
+def bind_split(value: Expr, pattern: Expr) -> Expr:
+    if isinstance(pattern, Literal) and pattern.type == VARCHAR and matches_empty(str(pattern.value)):
+        raise SquallError("SQ2004", f"SPLIT by '{pattern.value}', which also matches nothing")
+    return Cast(call("split", value, pattern), nested_type(Shape.ARRAY, (VARCHAR,)))
 
 
 @expands("LEFT")

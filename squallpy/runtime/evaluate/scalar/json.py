@@ -27,7 +27,7 @@ Path = tuple[str | int, ...]
 STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
 
 
-class _Number(str):
+class Number(str):
     """A number in its original notation."""
 
 
@@ -54,13 +54,18 @@ def value_at_path(text: str, steps: Path | None) -> str | None:
             found = found[step] if fits else None
     except (ValueError, LookupError, RecursionError):
         return None
-    return None if found is None else found if type(found) is str else write_json(found)
+    return held_element(found)
+
+
+def held_element(value: Any) -> str | None:
+    """Write what an element of its own is held as: a text unchanged, others as JSON; None for null."""
+    return None if value is None else value if type(value) is str else write_json(value)
 
 
 def write_json(value: Any) -> str:
     """Write a value as JSON, without spaces."""
     match value:
-        case _Number():
+        case Number():
             return str(value)
         case dict():
             return "{" + ",".join(f"{write_json(name)}:{write_json(each)}" for name, each in value.items()) + "}"
@@ -78,7 +83,7 @@ def _no_number(name: str) -> Any:
     raise ValueError(name)  # NaN and Infinity are not JSON
 
 
-READER = json.JSONDecoder(object_pairs_hook=_fields, parse_int=_Number, parse_float=_Number, parse_constant=_no_number)
+READER = json.JSONDecoder(object_pairs_hook=_fields, parse_int=Number, parse_float=Number, parse_constant=_no_number)
 
 
 def element_at(text: str, step: str, way: str) -> str | None:
@@ -100,7 +105,7 @@ def elements(text: str) -> tuple[list[str], list[str | None]]:
     keys, values = list[str](), list[str | None]()
     for key, each in pairs:
         keys.append(key)
-        values.append(None if each is None else each if type(each) is str else write_json(each))
+        values.append(held_element(each))
     return keys, values
 
 

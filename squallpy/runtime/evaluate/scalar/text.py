@@ -1,5 +1,6 @@
 """Text functions, by Arrow's compute kernels; positions count characters from 1."""
 
+import json
 import re
 from collections.abc import Callable
 from functools import cache, lru_cache
@@ -144,6 +145,16 @@ def check_room(name: str, size: int) -> None:
     if size > MOST_BYTES:
         message = f"{name.upper()} makes {size:,} bytes of text in one batch, at most {MOST_BYTES:,} are allowed"
         raise SquallError("SQ5001", message, hint="repeat or pad less, or use smaller batches")
+
+
+@text_evaluator("split")
+def split(values: Any, separator: str) -> Any:
+    """Split texts into ARRAYs, as JSON."""
+    known = pc.dictionary_encode(values)
+    known = known.combine_chunks() if isinstance(known, pa.ChunkedArray) else known
+    parts = match_regex(pc.split_pattern_regex, known.dictionary, separator).to_pylist()
+    texts = [json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in parts]
+    return pa.array(texts or [""], pa.string()).take(pc.fill_null(known.indices, 0))
 
 
 @text_evaluator("repeat")

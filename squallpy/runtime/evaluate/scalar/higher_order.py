@@ -1,0 +1,204 @@
+"""Lambdas over elements of ARRAYs and entries of MAPs: the body is evaluated once for all elements of all rows.
+
+'[1,2]', k = 10 and '[3]', k = 20 of (x, k) -> x + k   →   rows x 1, 2, 3 with k 10, 10, 20: 11, 12, 23
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from squallpy.base.types import INT, Type
+from squallpy.logical.expressions import Call, Lambda
+from squallpy.runtime.evaluate.evaluator_table import Evaluated, evaluator
+from squallpy.runtime.evaluate.scalar.json import READER, elements, write_json
+from squallpy.runtime.evaluate.text_column_casts import column_type, parse_texts
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, all_valid, from_arrow, full, take
+from squallpy.runtime.kernels.memory_regions import Words
+
+
+class Flat(NamedTuple):
+    """The elements of all rows, one after the other.
+
+    Args:
+        rows: the row of each element.
+        counts: how many each row has.
+        columns: keys or positions, and values.
+        parts: each as it stands in the text that is held, with its key in a MAP.
+    """
+
+    rows: Words
+    counts: Words
+    keys: pa.Array
+    values: pa.Array
+    parts: pa.Array
+
+
+def _flat(vec: Vec, rows: int) -> Flat:
+    """Take apart the texts of nested values."""
+    known = pc.dictionary_encode(vec.values)
+    known = known.combine_chunks() if isinstance(known, pa.ChunkedArray) else known
+    texts, lists = known.dictionary.to_pylist(), pa.list_(pa.string())
+    found = [(*elements(text), _parts(text)) for text in texts] or [([], [], [])]
+    indices = pc.fill_null(known.indices, 0)
+    keys, values, parts = (pa.array([each[i] for each in found], lists).take(indices) for i in range(3))
+    counts = np.asarray(pc.list_value_length(parts), np.int64)
+    if vec.valid is not None and not vec.valid.all():
+        keys, values, parts = (each.filter(pa.array(vec.valid)) for each in (keys, values, parts))
+        counts = np.where(vec.valid, counts, 0)
+    at = np.repeat(np.arange(rows), counts)
+    return Flat(at, counts, pc.list_flatten(keys), pc.list_flatten(values), pc.list_flatten(parts))
+
+
+def _parts(text: str) -> list[str]:
+    held = READER.decode(text)
+    if isinstance(held, dict):
+        return [f"{write_json(key)}:{write_json(each)}" for key, each in held.items()]
+    return [write_json(each) for each in held]
+
+
+def _typed(texts: pa.Array, type: Type) -> Vec:
+    return from_arrow(parse_texts(texts, type).cast(column_type(type)), type)
+
+
+class _Applied:
+    """A lambda and the arguments of the call that applies it, compiled.
+
+    Args:
+        before: how many arguments stand before those that are passed on to the lambda.
+    """
+
+    def __init__(self, call: Call, args: Evaluated, before: int) -> None:
+        closed = call.args[-1]
+        assert isinstance(closed, Lambda)
+        self._body, self._type = args[-1], closed.body.type
+        self._passed = list(zip(args[before:-1], (arg.type for arg in call.args[before:-1]), strict=True))
+        own = len(closed.parameters) - len(self._passed)
+        self.own, self._others = closed.parameters[:own], closed.parameters[own:]
+
+    def passed(self, frame: VectorFrame) -> dict[int, Vec]:
+        """Evaluate what the lambda reads besides elements, for each row, by the parameter."""
+        named = zip(self._others, self._passed, strict=True)
+        return {each.id: full(function(frame), type, frame.rows) for each, (function, type) in named}
+
+    def __call__(self, given: list[Vec], passed: dict[int, Vec], rows: Words) -> Vec:
+        """Evaluate the body for elements, each of a row."""
+        columns = {p.id: vec for p, vec in zip(self.own, given, strict=False)}
+        columns |= {id: take(vec, rows) for id, vec in passed.items()}
+        return full(self._body(VectorFrame(len(rows), columns)), self._type, len(rows))
+
+    def of_each(self, frame: VectorFrame, flat: Flat, of_map: bool) -> Vec:
+        """Evaluate the body for each element and its position, or for each key and value."""
+        given = [_typed(flat.keys, self.own[0].type) if of_map else _typed(flat.values, self.own[0].type)]
+        if len(self.own) > 1:
+            other = _typed(flat.values, self.own[1].type) if of_map else _typed(flat.keys, INT)
+            given.append(other)
+        return self(given, self.passed(frame), flat.rows)
+
+
+def _over(of_map: bool, made: Callable[[Flat, Vec, int], Vec]) -> Callable[[Call, Evaluated], VectorFunction]:
+    """Make an evaluator of what a lambda makes of the elements of each row."""
+
+    def make(call: Call, args: Evaluated) -> VectorFunction:
+        applied = _Applied(call, args, 1)
+
+        def run(frame: VectorFrame) -> Vec:
+            held = full(args[0](frame), call.args[0].type, frame.rows)
+            flat = _flat(held, frame.rows)
+            result = made(flat, applied.of_each(frame, flat, of_map), frame.rows)
+            return Vec(result.values, all_valid(result.valid, held.valid))
+
+        return run
+
+    return make
+
+
+def _joined(parts: pa.Array, counts: Words, brackets: str) -> pa.Array:
+    """Write the parts of each row between brackets."""
+    ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    text = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(ends), parts), ",")
+    return pc.binary_join_element_wise(brackets[0], text, brackets[1], "").cast(pa.string())
+
+
+def _filtered(brackets: str) -> Callable[[Flat, Vec, int], Vec]:
+    def made(flat: Flat, kept: Vec, rows: int) -> Vec:
+        chosen = _is_true(kept)
+        parts = flat.parts.filter(pa.array(chosen))
+        return Vec(_joined(parts, np.bincount(flat.rows[chosen], minlength=rows), brackets))
+
+    return made
+
+
+def _is_true(vec: Vec) -> Any:
+    return vec.values if vec.valid is None else vec.values & vec.valid
+
+
+def _any(flat: Flat, found: Vec, rows: int) -> Vec:
+    """Compute TRUE where an element has TRUE; NULL where none has, but one has NULL."""
+    there = np.zeros(rows, np.bool_)
+    there[flat.rows[_is_true(found)]] = True
+    if found.valid is None:
+        return Vec(there)
+    known = np.ones(rows, np.bool_)
+    known[flat.rows[~found.valid]] = False
+    return Vec(there, known | there)
+
+
+def _all(flat: Flat, found: Vec, rows: int) -> Vec:
+    """Compute FALSE where an element has FALSE; NULL where none has, but one has NULL."""
+    there, valid = _any(flat, Vec(~found.values, found.valid), rows)
+    return Vec(~there, valid)
+
+
+def _transformed(flat: Flat, made: Vec, rows: int) -> Vec:
+    return Vec(_joined(made.values, flat.counts, "[]"))
+
+
+def _with_values(flat: Flat, made: Vec, rows: int) -> Vec:
+    names = pa.array([write_json(key) for key in flat.keys.to_pylist()], pa.string())
+    return Vec(_joined(pc.binary_join_element_wise(names, made.values, ":"), flat.counts, "{}"))
+
+
+evaluator("array_transform")(_over(False, _transformed))
+evaluator("array_filter")(_over(False, _filtered("[]")))
+evaluator("array_exists")(_over(False, _any))
+evaluator("array_forall")(_over(False, _all))
+evaluator("map_filter")(_over(True, _filtered("{}")))
+evaluator("map_transform_values")(_over(True, _with_values))
+
+
+@evaluator("array_fold")
+def array_fold(call: Call, args: Evaluated) -> VectorFunction:
+    """Evaluate AGGREGATE: the lambda is applied to the first elements of all rows, then to the second ones …"""
+    applied = _Applied(call, args, 2)
+
+    def run(frame: VectorFrame) -> Vec:
+        held = full(args[0](frame), call.args[0].type, frame.rows)
+        flat, passed = _flat(held, frame.rows), applied.passed(frame)
+        elements = _typed(flat.values, applied.own[1].type)
+        first = np.cumsum(flat.counts) - flat.counts
+        so_far = full(args[1](frame), call.type, frame.rows)
+        for number in range(int(flat.counts.max(initial=0))):
+            rows = np.flatnonzero(flat.counts > number)
+            made = applied([take(so_far, rows), take(elements, first[rows] + number)], passed, rows)
+            so_far = _put(so_far, made, rows)
+        return Vec(so_far.values, all_valid(so_far.valid, held.valid))
+
+    return run
+
+
+def _put(vec: Vec, new: Vec, rows: Words) -> Vec:
+    """Replace the values of some rows."""
+    valid = None
+    if vec.valid is not None or new.valid is not None:
+        valid = np.ones(len(vec.values), np.bool_) if vec.valid is None else vec.valid.copy()
+        valid[rows] = True if new.valid is None else new.valid
+    if isinstance(vec.values, np.ndarray):
+        values = np.array(vec.values, np.result_type(vec.values, new.values))
+        values[rows] = new.values
+        return Vec(values, valid)
+    chosen = np.arange(len(vec.values))
+    chosen[rows] = len(vec.values) + np.arange(len(rows))
+    return Vec(pa.concat_arrays([vec.values, new.values]).take(pa.array(chosen)), valid)
