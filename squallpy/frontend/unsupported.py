@@ -108,7 +108,7 @@ NODES: dict[str, Unsupported] = {
     "Values": Unsupported("VALUES here", "VALUES", "it goes in FROM"),
     "Tuple": Unsupported("a row value (a, b) here", "", "it goes with comparisons, BETWEEN and IN"),
     "Collate": Unsupported("COLLATE", "COLLATE"),
-    "AtTimeZone": Unsupported("AT TIME ZONE", "AT"),
+    "AtTimeZone": Unsupported("AT TIME ZONE", "AT", "write FROM_UTC_TIMESTAMP(t, 'Europe/Zurich')"),
     "CurrentUser": Unsupported("CURRENT_USER", "CURRENT_USER"),
     "Var": Unsupported("ALL here", "ALL"),
     "Alias": Unsupported("a name inside an expression", "AS"),
@@ -160,8 +160,7 @@ FUNCTIONS: dict[str, str] = {
         "but EXPLODE(SEQUENCE(a, b)) is, as a column, LATERAL VIEW or in FROM, and RANGE(n) and GENERATE_SERIES(a, b)",
     ),
     **dict.fromkeys(
-        ("BIN", "BROUND", "CONV", "FACTORIAL", "FORMAT_NUMBER", "FORMAT_STRING", "HASH", "MAKE_TIMESTAMP", "PRINTF",
-         "TO_NUMBER", "XXHASH64"),
+        ("BROUND", "HASH", "TO_NUMBER", "XXHASH64"),
         "",
     ),
 }  # fmt: skip

@@ -4,7 +4,7 @@ from squallpy.functions.aggregate import extremes, lists, moments, percentiles, 
 from squallpy.functions.aggregate.entries import Aggregate, AggregateOperation
 from squallpy.functions.entries import Function, Operation
 from squallpy.functions.generators import SEQUENCE
-from squallpy.functions.scalar import conditional, datetime, hash, json, math, nested, operators, text
+from squallpy.functions.scalar import conditional, datetime, formats, hash, json, math, nested, operators, text
 from squallpy.functions.window_functions import WINDOW_FUNCTIONS, WindowFunction
 
 SCALAR_CATEGORIES = {
@@ -16,12 +16,13 @@ SCALAR_CATEGORIES = {
     "JSON": json.FUNCTIONS,
     "ARRAYs and MAPs": nested.FUNCTIONS,
     "Hashes and encodings": hash.FUNCTIONS,
+    "Formats and URLs": formats.FUNCTIONS,
 }
 
 _FUNCTIONS = tuple(function for functions in SCALAR_CATEGORIES.values() for function in functions)
 _INTERNAL = (
     *operators.INTERNAL, *math.INTERNAL, *text.INTERNAL, *datetime.INTERNAL, *json.INTERNAL, *hash.INTERNAL,
-    *nested.INTERNAL,
+    *nested.INTERNAL, *formats.INTERNAL,
     SEQUENCE,
 )  # fmt: skip
 

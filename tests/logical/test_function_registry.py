@@ -67,7 +67,7 @@ def test_examples_of_functions(function: Function) -> None:
 def test_every_operation_has_one_evaluator() -> None:
     assert OPERATIONS.keys() - {SEQUENCE.name} == EVALUATORS.keys()  # a sequence makes rows
     modules = {module.__name__.rpartition(".")[2] for module in CATEGORIES}
-    assert modules == {make.__module__.rpartition(".")[2] for make in EVALUATORS.values()} - {"evaluator_table"}
+    assert modules >= {make.__module__.rpartition(".")[2] for make in EVALUATORS.values()} - {"evaluator_table"}
 
 
 def test_every_function_is_an_operation_or_expanded() -> None:

@@ -1,4 +1,4 @@
-"""Functions of DATEs and TIMESTAMPs. There are no time zones."""
+"""Functions of DATEs and TIMESTAMPs, which have no time zone: those of moments are UTC's."""
 
 from squallpy.base.types import BIGINT, DATE, INT, TIMESTAMP
 from squallpy.functions.entries import Function, Operation, declare_derived, native
@@ -71,6 +71,33 @@ FUNCTIONS = (
         constant=1,
     ),
     declare_derived("MAKE_DATE(year, month, day)", "the DATE; NULL if there is none", "MAKE_DATE(2026, 2, 30) → NULL"),
+    declare_derived(
+        "MAKE_TIMESTAMP(year, month, day, hour, minute, second)",
+        "the TIMESTAMP; NULL if there is none",
+        "MAKE_TIMESTAMP(2026, 3, 1, 14, 5, 7.5) → 2026-03-01 14:05:07.5",
+        "MAKE_TIMESTAMP_NTZ TRY_MAKE_TIMESTAMP",
+    ),
+    declare_derived(
+        "FROM_UTC_TIMESTAMP(t, zone)",
+        "the time of a constant zone at a moment of UTC",
+        "FROM_UTC_TIMESTAMP(TIMESTAMP '2026-07-01 10:00:00', 'Europe/Zurich') → 2026-07-01 12:00:00",
+        constant=1,
+    ),
+    declare_derived(
+        "TO_UTC_TIMESTAMP(t, zone)",
+        "the moment of UTC at a time of a constant zone; an hour that is left out counts from its start, of one that "
+        "comes twice it is the first",
+        "TO_UTC_TIMESTAMP(TIMESTAMP '2026-01-01 10:00:00', 'Asia/Tokyo') → 2026-01-01 01:00:00",
+        constant=1,
+    ),
+    declare_derived(
+        "CONVERT_TIMEZONE(from, to, t)",
+        "the time of a constant zone at a time of another",
+        "CONVERT_TIMEZONE('Asia/Tokyo', 'UTC', TIMESTAMP '2026-01-01 10:00:00') → 2026-01-01 01:00:00",
+    ),
+    declare_derived(
+        "DATE_FROM_UNIX_DATE(n)", "the DATE n days after 1970 began", "DATE_FROM_UNIX_DATE(30) → 1970-01-31"
+    ),
     declare_derived(
         "DATE_ADD(d, n) or DATE_ADD(unit, n, t)",
         "n days or an INTERVAL later; or n units later",
@@ -165,6 +192,8 @@ FUNCTIONS = (
 )
 
 INTERNAL = (
+    Operation("from_utc", 2, 2, takes(TIMESTAMP, TIMES, TEXT), "the time of a zone at a moment of UTC", settings=1),
+    Operation("to_utc", 2, 2, takes(TIMESTAMP, TIMES, TEXT), "the moment of UTC at a time of a zone", settings=1),
     Operation("micros", 1, 1, takes(BIGINT, TIMES), "the microseconds since 1970"),
     Operation("trunc", 2, 2, takes(DATE, MOMENTS, TEXT), "the first day of the year, quarter, month or week"),
     Operation("trunc_time", 2, 2, takes(TIMESTAMP, TIMES, WHOLE), "the last multiple of so many microseconds"),

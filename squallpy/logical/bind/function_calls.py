@@ -15,7 +15,7 @@ from squallpy.logical.bind.aggregates.list_aggregates import bind_collected_list
 from squallpy.logical.bind.expressions import Scalars, note_lost_fraction
 from squallpy.logical.bind.higher_order_functions import HIGHER_ORDER, bind_higher_order
 from squallpy.logical.bind.nested_constructors import bind_constructor
-from squallpy.logical.bind.scalar import conditional, datetime, hash, json, math, nested, text
+from squallpy.logical.bind.scalar import conditional, datetime, formats, hash, json, math, nested, text
 from squallpy.logical.bind.scalar.expansion import EXPANSIONS, Builder
 from squallpy.logical.bind.sessions import bind_session_start
 from squallpy.logical.bind.split_function import FIRST, SIZES, bind_part_count, is_split, item
@@ -24,7 +24,7 @@ from squallpy.logical.bind.time_buckets import SESSION_START
 from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Expr, Literal
 
-EXPANDED = (conditional, math, text, datetime, json, nested, hash)  # each registers its expansions
+EXPANDED = (conditional, math, text, datetime, json, nested, hash, formats)  # each registers its expansions
 
 
 def builder(function: Function) -> Builder:

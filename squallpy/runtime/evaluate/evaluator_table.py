@@ -20,7 +20,7 @@ from squallpy.base.errors import SquallError
 from squallpy.functions.registry import OPERATIONS
 from squallpy.logical.expressions import Call
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
-from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, arrow_type, from_arrow, full
 
 Evaluated = list[VectorFunction]
 """The compiled arguments of a call."""
@@ -98,6 +98,42 @@ def of_each(values: Any, function: Callable[[str], Any], type: pa.DataType) -> A
     known = known.combine_chunks() if isinstance(known, pa.ChunkedArray) else known
     made = pa.array([function(text) for text in known.dictionary.to_pylist()] or [None], type)
     return made.take(pc.fill_null(known.indices, 0))
+
+
+def of_each_combination(call: Call, args: Evaluated, function: Callable[..., Any]) -> VectorFunction:
+    """Apply a function once to each combination of arguments; its result may be None, and is where an argument is."""
+
+    def run(frame: VectorFrame) -> Vec:
+        vecs = [full(arg(frame), given.type, frame.rows) for arg, given in zip(args, call.args, strict=True)]
+        numbered = [_numbered(vec) for vec in vecs]
+        codes = np.zeros(frame.rows, np.int64)
+        for values, numbers in numbered:
+            codes = np.unique(codes * len(values) + numbers, return_inverse=True)[1]
+        rows, of = np.unique(codes, return_index=True, return_inverse=True)[1:]
+        given = [[values[number] for number in numbers[rows].tolist()] for values, numbers in numbered]
+        made = [None if None in each else function(*each) for each in zip(*given, strict=True)]
+        return from_arrow(pa.array(made, arrow_type(call.type)).take(pa.array(of)), call.type)
+
+    return run
+
+
+def _numbered(vec: Vec) -> tuple[list[Any], Any]:
+    """List the values that differ, with None behind them, and the number of each row's."""
+    known = pc.dictionary_encode(pa.array(vec.values) if isinstance(vec.values, np.ndarray) else vec.values)
+    known = known.combine_chunks() if isinstance(known, pa.ChunkedArray) else known
+    values = [*known.dictionary.to_pylist(), None]
+    numbers = np.asarray(pc.fill_null(known.indices, len(values) - 1)).astype(np.int64)
+    return values, numbers if vec.valid is None else np.where(vec.valid, numbers, len(values) - 1)
+
+
+def value_evaluator(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a Python function of the values of all arguments, which may return None, as an operation's evaluator."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        evaluator(name)(lambda call, args: of_each_combination(call, args, function))
+        return function
+
+    return register
 
 
 def of_each_text(function: Callable[..., str]) -> Values:

@@ -260,8 +260,8 @@ def logarithm(name: str, vec: Vec) -> Vec:
 
 
 def round_real(values: Any, places: int) -> Any:
-    """Round doubles as they are written, half away from zero: 1.005, which is less in binary, is 1.01."""
-    return _to_places(values, places, ROUND_HALF_UP)
+    """Round doubles as they are written, half away from zero: 1.005, which is less in binary, is 1.01; none to −0.0."""
+    return _to_places(values, places, ROUND_HALF_UP) + 0.0
 
 
 def truncate_real(values: Any, places: int) -> Any:

@@ -16,6 +16,7 @@ from squallpy.runtime.evaluate.guarded_expressions import case_by_arms, with_fal
 from squallpy.runtime.evaluate.scalar import (
     conditional,
     datetime,
+    formats,
     hash,
     higher_order,
     json,
@@ -29,6 +30,7 @@ from squallpy.runtime.evaluate.vectors import Vec, VectorFunction
 CATEGORIES = (
     conditional,
     datetime,
+    formats,
     hash,
     higher_order,
     json,

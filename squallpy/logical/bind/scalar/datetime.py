@@ -1,16 +1,18 @@
 """Functions of dates and times."""
 
+import re
 from functools import partial
+from zoneinfo import available_timezones
 
-from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, DATE, DOUBLE, INTERVAL, NULL, TIMESTAMP, VARCHAR
+from squallpy.base.errors import SquallError, nearest
+from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, NULL, TIMESTAMP, VARCHAR
 from squallpy.logical.bind.datetime import calendar, intervals
 from squallpy.logical.bind.datetime.patterns import parse_moment
 from squallpy.logical.bind.expressions import extract
-from squallpy.logical.bind.scalar.expansion import ZERO, Builder, expands
+from squallpy.logical.bind.scalar.expansion import EXPANSIONS, ZERO, Builder, expands
 from squallpy.logical.coercion import cast, coerce
-from squallpy.logical.expression_builders import call
-from squallpy.logical.expressions import Expr, Literal
+from squallpy.logical.expression_builders import call, case
+from squallpy.logical.expressions import Expr, Literal, conjunction
 
 SECONDS = Literal("yyyy-MM-dd HH:mm:ss", VARCHAR)
 UNIT = "unit "  # before the name of one that was no text
@@ -134,3 +136,56 @@ expands("DATE_ADD")(first_of_three(partial(bind_date_add, sign=1), by_unit(calen
 expands("TIMESTAMPADD")(by_unit(calendar.add_units, calendar.add_units))
 expands("DATEDIFF")(first_of_three(days_between, by_unit(calendar.count_boundaries, calendar.complete)))
 expands("TIMESTAMPDIFF")(by_unit(calendar.complete, calendar.complete))
+
+
+def in_zone(name: str, operation: str) -> Builder:
+    """Return the builder of FROM_UTC_TIMESTAMP and TO_UTC_TIMESTAMP."""
+
+    def build(moment: Expr, zone: Expr) -> Expr:
+        if not isinstance(zone, Literal):
+            raise SquallError("SQ3001", f"{name} with a computed zone is not supported yet")
+        return call(operation, cast(moment, TIMESTAMP), _zone(zone))
+
+    return build
+
+
+def _zone(zone: Literal) -> Literal:
+    """Check the name of a time zone, or how far it is from UTC; SQ2004 for neither."""
+    text = str(zone.value or "")
+    fixed = re.fullmatch(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?", text)
+    if zone.value is None or zone.type != VARCHAR:
+        return Literal(None, VARCHAR)
+    if fixed and int(fixed[2]) <= 18:
+        return Literal(f"{fixed[1]}{int(fixed[2]):02}:{fixed[3] or '00'}", VARCHAR)
+    if text in ("Z", "UT") or text in available_timezones():
+        return Literal("UTC" if text in ("Z", "UT") else text, VARCHAR)
+    hint = nearest(text, sorted(available_timezones()))
+    raise SquallError("SQ2004", f"'{text[:40]}' is no time zone", hint=hint or "write 'Europe/Zurich' or '+01:00'")
+
+
+expands("FROM_UTC_TIMESTAMP")(in_zone("FROM_UTC_TIMESTAMP", "from_utc"))
+expands("TO_UTC_TIMESTAMP")(in_zone("TO_UTC_TIMESTAMP", "to_utc"))
+
+
+@expands("CONVERT_TIMEZONE")
+def convert_timezone(source: Expr, target: Expr, moment: Expr) -> Expr:
+    return EXPANSIONS["FROM_UTC_TIMESTAMP"](EXPANSIONS["TO_UTC_TIMESTAMP"](moment, source), target)
+
+
+@expands("DATE_FROM_UNIX_DATE")
+def date_of_days(days: Expr) -> Expr:
+    return call("add_days", Literal(0, DATE), days)
+
+
+@expands("MAKE_TIMESTAMP")
+def make_timestamp(year: Expr, month: Expr, day: Expr, hour: Expr, minute: Expr, second: Expr) -> Expr:
+    """Build MAKE_TIMESTAMP(y, m, d, h, m, s), NULL where there is no such time; second 60 begins the next minute."""
+    micros = cast(call("*", second, Literal(1_000_000, INT)), BIGINT)
+    clock = call("+", call("*", hour, Literal(60, INT)), minute)
+    time = call("+", call("*", clock, Literal(60_000_000, INT)), micros)
+    found = call("add_micros", cast(calendar.make_date(year, month, day), TIMESTAMP), time)
+    ranges = ((hour, 23), (minute, 59), (micros, 60_000_000))
+    known = conjunction(
+        call(name, value, Literal(bound, BIGINT)) for value, last in ranges for name, bound in ((">=", 0), ("<=", last))
+    )
+    return case([(known, found)], Literal(None, TIMESTAMP))

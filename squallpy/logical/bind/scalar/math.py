@@ -4,7 +4,7 @@ from functools import partial
 from math import e, pi
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, DOUBLE, decimal
+from squallpy.base.types import BIGINT, DOUBLE, INT, decimal
 from squallpy.logical.bind.scalar.expansion import ZERO, Builder, expands
 from squallpy.logical.coercion import cast, coerce
 from squallpy.logical.expression_builders import arithmetic, call, case
@@ -26,6 +26,21 @@ def euler() -> Expr:
 @expands("COT")
 def cotangent(x: Expr) -> Expr:
     return call("/", Literal(1.0, DOUBLE), call("tan", x))
+
+
+@expands("SEC")
+def secant(x: Expr) -> Expr:
+    return call("/", Literal(1.0, DOUBLE), call("cos", x))
+
+
+@expands("CSC")
+def cosecant(x: Expr) -> Expr:
+    return call("/", Literal(1.0, DOUBLE), call("sin", x))
+
+
+@expands("LOG1P")
+def logarithm_of_more(x: Expr) -> Expr:
+    return case([(call(">", x, Literal(-1, INT)), call("log1p", x))], Literal(None, DOUBLE))
 
 
 @expands("ROUND")

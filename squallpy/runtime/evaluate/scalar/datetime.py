@@ -1,16 +1,21 @@
 """Dates (days) and timestamps (µs) since 1970-01-01, both int64."""
 
+from calendar import isleap
 from collections.abc import Callable
+from datetime import date
+from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import YEARS, Kind, Type
+from squallpy.base.types import TIMESTAMP, YEARS, Kind, Type
 from squallpy.logical.expressions import Call, Literal
 from squallpy.runtime.evaluate.evaluator_table import Evaluated, binary, evaluator, parameter, unary
 from squallpy.runtime.evaluate.exact_arithmetic import masked
-from squallpy.runtime.evaluate.vectors import Vec, VectorFunction, all_valid
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, all_valid, full
 
 DAY = 86_400_000_000
 _FAR = 2**61  # NB: shifts every DATE or TIMESTAMP out of the years 1 to 9999, but not out of 64 bits
@@ -150,3 +155,70 @@ def later(call: Call, args: Evaluated) -> VectorFunction:
 @evaluator("days_between")
 def days_between(call: Call, args: Evaluated) -> VectorFunction:
     return binary(args, lambda a, b: Vec(np.subtract(a.values, b.values), all_valid(a.valid, b.valid)))
+
+
+LAST_YEAR = 2037  # to which Arrow knows the clocks of zones
+
+
+def local_times(values: Any, zone: str) -> Any:
+    """Convert moments of UTC to the times of a zone, both in µs."""
+    later = _cycles(values)
+    moments = pa.array(values - later).cast(pa.timestamp("us", tz=zone))
+    return np.asarray(pc.local_timestamp(moments).cast(pa.int64())) + later
+
+
+def _cycles(times: Any) -> Any:
+    """Compute how much later times are than in the last known year that begins on the same day and is as long.
+
+    The rules by which clocks change are the same there.
+    """
+    years = times.astype("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970
+    known, of = np.unique(years, return_inverse=True)
+    return np.array([_cycle(year) for year in known.tolist()], np.int64)[of]
+
+
+@cache
+def _cycle(year: int) -> int:
+    alike = next(
+        y
+        for y in range(min(year, LAST_YEAR), 0, -1)
+        if (date(y, 1, 1).weekday(), isleap(y)) == (date(year, 1, 1).weekday(), isleap(year))
+    )
+    return (date(year, 1, 1) - date(alike, 1, 1)).days * DAY
+
+
+@evaluator("from_utc")
+def from_utc(call: Call, args: Evaluated) -> VectorFunction:
+    zone = parameter(call, 1)
+    return _of_times(args[0], lambda values: local_times(values, zone))
+
+
+@evaluator("to_utc")
+def to_utc(call: Call, args: Evaluated) -> VectorFunction:
+    zone = parameter(call, 1)
+
+    def moments(values: Any) -> Any:
+        """Take the offset of the zone from times; where clocks were put forward it is the one before."""
+        later = _cycles(values)
+        times = pa.array(values - later).cast(pa.timestamp("us"))
+        known = pc.assume_timezone(times, zone, ambiguous="earliest", nonexistent="earliest").cast(pa.int64())
+        before = np.asarray(known) + later
+        return values - (local_times(before, zone) - before)
+
+    return _of_times(args[0], moments)
+
+
+def _of_times(arg: VectorFunction, operate: Callable[[Any], Any]) -> VectorFunction:
+    """Make an evaluator from a function of times; SQ5001 for a result outside of the years 1 to 9999."""
+
+    def run(frame: VectorFrame) -> Vec:
+        values, valid = full(arg(frame), TIMESTAMP, frame.rows)
+        known = values if valid is None else np.where(valid, values, 0)
+        found = operate(known)
+        least, most = YEARS[Kind.TIMESTAMP]
+        if np.any(wrong := (found < least) | (found > most)):
+            moment = Literal(int(known[np.argmax(wrong)]), TIMESTAMP)
+            raise SquallError("SQ5001", f"{moment} is outside the years 1 to 9999 in another time zone")
+        return Vec(found, valid)
+
+    return run

@@ -4,64 +4,18 @@ array_contains('[1,null]', '2', 'INT')  →  None        array_sorted('[2,null,1
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from squallpy.base.types import Kind, Shape
 from squallpy.frontend.schema_text import read_schema
-from squallpy.logical.expressions import Call
-from squallpy.runtime.evaluate.evaluator_table import Evaluated, evaluator
+from squallpy.runtime.evaluate.evaluator_table import value_evaluator
 from squallpy.runtime.evaluate.scalar.held_values import held_text
 from squallpy.runtime.evaluate.scalar.json import READER, Number, held_element, spark_text, write_json
 from squallpy.runtime.evaluate.scalar.text import check_room
-from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, arrow_type, from_arrow, full
 
 Elements = list[Any]
-
-
-def of_each_combination(call: Call, args: Evaluated, function: Callable[..., Any]) -> VectorFunction:
-    """Apply a function once to each combination of arguments; its result may be None, and is where an argument is."""
-
-    def run(frame: VectorFrame) -> Vec:
-        vecs = [full(arg(frame), given.type, frame.rows) for arg, given in zip(args, call.args, strict=True)]
-        codes, known = np.zeros(frame.rows, np.int64), list[Elements]()
-        for vec in vecs:
-            own = pc.dictionary_encode(pa.array(vec.values) if isinstance(vec.values, np.ndarray) else vec.values)
-            own = own.combine_chunks() if isinstance(own, pa.ChunkedArray) else own
-            values = own.dictionary.to_pylist()
-            indices = np.asarray(pc.fill_null(own.indices, len(values))).astype(np.int64)
-            if vec.valid is not None:
-                indices = np.where(vec.valid, indices, len(values))
-            known.append([*values, None])
-            codes = codes * len(known[-1]) + indices
-        distinct, of = np.unique(codes, return_inverse=True)
-        made = pa.array([_result(function, known, code) for code in distinct.tolist()], arrow_type(call.type))
-        return from_arrow(made.take(pa.array(of)), call.type)
-
-    return run
-
-
-def _result(function: Callable[..., Any], known: list[Elements], code: int) -> Any:
-    given = Elements()
-    for values in reversed(known):
-        code, at = divmod(code, len(values))
-        given.append(values[at])
-    return None if None in given else function(*reversed(given))
-
-
-def nested_evaluator(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function of texts and integers as the evaluator of an operation."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        evaluator(name)(lambda call, args: of_each_combination(call, args, function))
-        return function
-
-    return register
 
 
 def elements_of(text: str) -> Elements:
@@ -95,19 +49,19 @@ def _first_of_each(values: Iterable[Any], type: str) -> dict[Any, Any]:
     return found
 
 
-@nested_evaluator("array_contains")
+@value_evaluator("array_contains")
 def array_contains(text: str, sought: str, type: str) -> bool | None:
     keys = _keys(elements_of(text), type)
     return True if key_of(READER.decode(sought), type) in keys else None if None in keys else False
 
 
-@nested_evaluator("array_position")
+@value_evaluator("array_position")
 def array_position(text: str, sought: str, type: str) -> int:
     keys, key = _keys(elements_of(text), type), key_of(READER.decode(sought), type)
     return keys.index(key) + 1 if key in keys else 0
 
 
-@nested_evaluator("arrays_overlap")
+@value_evaluator("arrays_overlap")
 def arrays_overlap(first: str, second: str, type: str) -> bool | None:
     one, other = set(_keys(elements_of(first), type)), set(_keys(elements_of(second), type))
     if (one & other) - {None}:
@@ -115,7 +69,7 @@ def arrays_overlap(first: str, second: str, type: str) -> bool | None:
     return None if one and other and None in one | other else False
 
 
-@nested_evaluator("array_extreme")
+@value_evaluator("array_extreme")
 def array_extreme(text: str, type: str, which: str) -> str | None:
     values = [value for value in elements_of(text) if value is not None]
     if not values:
@@ -123,12 +77,12 @@ def array_extreme(text: str, type: str, which: str) -> str | None:
     return held_element((min if which == "least" else max)(values, key=lambda value: key_of(value, type)))
 
 
-@nested_evaluator("array_distinct")
+@value_evaluator("array_distinct")
 def array_distinct(text: str, type: str) -> str:
     return write_json(list(_first_of_each(elements_of(text), type).values()))
 
 
-@nested_evaluator("array_sorted")
+@value_evaluator("array_sorted")
 def array_sorted(text: str, type: str, way: str) -> str:
     values = elements_of(text)
     nulls = [None] * values.count(None)
@@ -140,51 +94,51 @@ def array_sorted(text: str, type: str, way: str) -> str:
     return write_json(nulls + known if way == "nulls first" else known + nulls)
 
 
-@nested_evaluator("array_compact")
+@value_evaluator("array_compact")
 def array_compact(text: str) -> str:
     return write_json([value for value in elements_of(text) if value is not None])
 
 
-@nested_evaluator("array_reverse")
+@value_evaluator("array_reverse")
 def array_reverse(text: str) -> str:
     return write_json(elements_of(text)[::-1])
 
 
-@nested_evaluator("array_remove")
+@value_evaluator("array_remove")
 def array_remove(text: str, sought: str, type: str) -> str:
     values, key = elements_of(text), key_of(READER.decode(sought), type)
     return write_json([v for v, k in zip(values, _keys(values, type), strict=True) if k is None or k != key])
 
 
-@nested_evaluator("array_concat")
+@value_evaluator("array_concat")
 def array_concat(first: str, second: str) -> str:
     return write_json(elements_of(first) + elements_of(second))
 
 
-@nested_evaluator("array_union")
+@value_evaluator("array_union")
 def array_union(first: str, second: str, type: str) -> str:
     return write_json(list(_first_of_each(elements_of(first) + elements_of(second), type).values()))
 
 
-@nested_evaluator("array_intersect")
+@value_evaluator("array_intersect")
 def array_intersect(first: str, second: str, type: str) -> str:
     others = set(_keys(elements_of(second), type))
     return write_json([v for k, v in _first_of_each(elements_of(first), type).items() if k in others])
 
 
-@nested_evaluator("array_except")
+@value_evaluator("array_except")
 def array_except(first: str, second: str, type: str) -> str:
     others = set(_keys(elements_of(second), type))
     return write_json([v for k, v in _first_of_each(elements_of(first), type).items() if k not in others])
 
 
-@nested_evaluator("array_join")
+@value_evaluator("array_join")
 def array_join(text: str, code: str, separator: str, null: str | None = None) -> str:
     shown = [null if value is None else spark_text(write_json(value), code) for value in elements_of(text)]
     return separator.join(each for each in shown if each is not None)
 
 
-@nested_evaluator("array_slice")
+@value_evaluator("array_slice")
 def array_slice(text: str, start: int, length: int) -> str | None:
     values = elements_of(text)
     first = start - 1 if start > 0 else len(values) + start
@@ -193,13 +147,13 @@ def array_slice(text: str, start: int, length: int) -> str | None:
     return write_json(values[first : first + length] if 0 <= first < len(values) else [])
 
 
-@nested_evaluator("array_flatten")
+@value_evaluator("array_flatten")
 def array_flatten(text: str) -> str | None:
     values = elements_of(text)
     return None if None in values else write_json([inner for value in values for inner in value])
 
 
-@nested_evaluator("array_repeat")
+@value_evaluator("array_repeat")
 def array_repeat(element: str, count: int) -> str:
     check_room("array_repeat", max(count, 0) * (len(element.encode()) + 1))
     return f"[{','.join([element] * max(count, 0))}]"
@@ -210,27 +164,27 @@ def _key_value(key: str, type: str) -> Any:
     return Number(key) if type in _EXACT or type in (Kind.DOUBLE.value, Kind.BOOLEAN.value) else key
 
 
-@nested_evaluator("map_keys")
+@value_evaluator("map_keys")
 def map_keys(text: str, type: str) -> str:
     return write_json([_key_value(key, type) for key in READER.decode(text)])
 
 
-@nested_evaluator("map_values")
+@value_evaluator("map_values")
 def map_values(text: str) -> str:
     return write_json(list(READER.decode(text).values()))
 
 
-@nested_evaluator("map_contains_key")
+@value_evaluator("map_contains_key")
 def map_contains_key(text: str, key: str) -> bool:
     return key in READER.decode(text)
 
 
-@nested_evaluator("map_entries")
+@value_evaluator("map_entries")
 def map_entries(text: str, type: str) -> str:
     return write_json([{"key": _key_value(k, type), "value": v} for k, v in READER.decode(text).items()])
 
 
-@nested_evaluator("to_json")
+@value_evaluator("to_json")
 def to_json(text: str, code: str) -> str:
     return write_json(_without_nulls(READER.decode(text), code, 0)[0])
 
@@ -269,7 +223,7 @@ def _end(code: str, at: int) -> int:
     return at + 1
 
 
-@nested_evaluator("from_json")
+@value_evaluator("from_json")
 def from_json(text: str, schema: str) -> str | None:
     type = read_schema(schema)
     try:
