@@ -180,10 +180,14 @@ QUERIES: dict[str, Unsupported] = {
         "a MAP whose keys are not constants that differ", "", "list its entries by STACK(n, k, v, …)"
     ),
     "generator joined": Unsupported(
-        "a join with EXPLODE or UNNEST by a condition", "JOIN", "write a comma, or LEFT JOIN … ON TRUE, and WHERE"
+        "a join by a condition with rows that are written out",
+        "JOIN",
+        "write LEFT JOIN … ON TRUE, or a comma and WHERE",
     ),
     "generator first": Unsupported(
-        "EXPLODE or UNNEST of columns of the outer query", "", "write it in the FROM that has the columns"
+        "a series, or an OUTER generator, of columns of the outer query",
+        "",
+        "write it in the FROM that has the columns",
     ),
     "lambda": Unsupported("a subquery in a lambda", "SELECT", "compute its value in a query in FROM"),
     "two windows": Unsupported("a second time window in a query", "WINDOW", "nest the queries"),

@@ -21,6 +21,7 @@ from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind import sequence_functions
 from squallpy.logical.bind.context import CommonTable, Context
+from squallpy.logical.bind.correlated_unnest import correlated_unnest
 from squallpy.logical.bind.explode import TABLE_FUNCTIONS, bind_explode, constant_table, is_constant_table, is_generator
 from squallpy.logical.bind.joins import JoinTree
 from squallpy.logical.bind.matrix_ddl import matrix_relation, output
@@ -38,6 +39,8 @@ def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> t
     """Bind FROM to a join tree, left to right as written, and its scope; with `outer`, over its domain."""
     start, scope = select.args.get("from_"), Scope(outer=outer)
     views = select.args.get("laterals") or []
+    if start is None and outer and views and is_generator(views[0]):
+        start, views = exp.From(this=views[0]), views[1:]
     if start is None:
         plan = sequence_functions.one_row(ctx) if views else one_row(ctx, select)
         plan = Join(outer.domain, plan) if outer else plan
@@ -73,7 +76,9 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
         node = rewrite_pivots(ctx, node, lambda bare: names_of(ctx, bare, before))
     alias = schema = ""
     if is_generator(node):
-        raise ctx.refuse(node, QUERIES["generator first"])
+        if before.outer is None:
+            raise ctx.refuse(node, QUERIES["generator first"])
+        node = correlated_unnest(ctx, node, before.outer)
     if is_constant_table(node):
         inner = Inner(constant_table(ctx, node))
         alias = node.this.name if isinstance(node.this, exp.Anonymous) else ""
@@ -105,7 +110,8 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
         alias, schema = (given.name, "") if given.name else (alias, schema)
         with ctx.at(given):
             inner = replace(inner, plan=rename(inner.plan, tuple(c.name for c in given.args.get("columns") or ())))
-    scope.add(ctx, FromItem(alias, inner.plan.output, schema), node)
+    written = None if inner.domain.columns else node
+    scope.add(ctx, FromItem(alias, inner.plan.output, schema, written), node)
     scope.nulls |= {c.id for c in inner.plan.output if is_bare_null(inner.plan, c)}
     return inner
 

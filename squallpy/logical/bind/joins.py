@@ -15,6 +15,7 @@ from squallpy.frontend.unsupported import JOINS, QUERIES, Unsupported
 from squallpy.logical.apply import Apply, ApplyKind
 from squallpy.logical.bind.asof_joins import rewrite_asof
 from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.correlated_unnest import is_listed, lateral_unnest, reads_beside
 from squallpy.logical.bind.explode import bind_explode, is_generator
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.scope import Scope
@@ -66,10 +67,18 @@ class JoinTree:
         kind = join_kind(ctx, join)
         if is_generator(join.this):
             on = join.args.get("on")
-            if kind not in ("INNER", "LEFT") or join.args.get("using") or not (on is None or is_true(on)):
+            plain = kind in ("INNER", "LEFT") and not join.args.get("using") and (on is None or is_true(on))
+            reads_around = not reads_beside(ctx, join.this, scope)
+            if plain and (is_listed(ctx, join.this) or not reads_around):
+                if reads_around:
+                    self.join_domain()
+                self.plan = bind_explode(ctx, scope, self.plan, join.this, lost=kind == "LEFT")
+                return
+            if is_listed(ctx, join.this):
                 raise ctx.refuse(join, QUERIES["generator joined"])
-            self.plan = bind_explode(ctx, scope, self.plan, join.this, lost=kind == "LEFT")
-            return
+            join = given.copy()
+            join.parent = given.parent
+            join.set("this", lateral_unnest(ctx, given.this, scope))
         if kind in ("RIGHT", "FULL") and self.late_conditions:
             self.join_domain()
             self.filter_late()

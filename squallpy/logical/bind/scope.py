@@ -22,11 +22,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FromItem:
-    """A table, view or subquery in FROM: its alias, its columns, and the schema in which a table without alias is."""
+    """A table, view or subquery in FROM.
+
+    Args:
+        schema: that in which a table without alias is.
+        node: how it is written; None if it reads what is beside it.
+    """
 
     alias: str
     columns: tuple[Column, ...]
     schema: str = ""
+    node: exp.Expr | None = field(default=None, repr=False, compare=False)
     _by_name: dict[str, list[Column]] = field(init=False, repr=False, compare=False)  # in lower case
 
     def __post_init__(self) -> None:
