@@ -175,7 +175,7 @@ QUERIES: dict[str, Unsupported] = {
     "EXPLODE": Unsupported(
         "EXPLODE of anything but an ARRAY, a MAP or SEQUENCE(a, b)", "", "SPLIT(x, 'p') makes an ARRAY of a text"
     ),
-    "INLINE": Unsupported("INLINE of anything but ARRAY(STRUCT(x, y), …)", "", "there are no other arrays of STRUCTs"),
+    "INLINE": Unsupported("INLINE of anything but an ARRAY of STRUCTs", "", "EXPLODE makes rows of other ARRAYs"),
     "MAP keys": Unsupported(
         "a MAP whose keys are not constants that differ", "", "list its entries by STACK(n, k, v, …)"
     ),

@@ -19,6 +19,7 @@ from squallpy.logical.apply import Apply, ApplyKind
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.listed_rows import LISTS, ListedRows, list_columns, listed_rows, with_columns
+from squallpy.logical.bind.nested_values import field_of
 from squallpy.logical.bind.scope import FromItem, Scope
 from squallpy.logical.bind.sequence_functions import COLUMNS, from_zero, is_series, one_row, series
 from squallpy.logical.bind.split_function import is_split, split_of_call
@@ -81,6 +82,8 @@ def _names(ctx: Context, item: exp.Expr, generator: exp.Expr) -> Iterator[exp.Id
     if listed and len(listed.names) > 1:
         yield from map(exp.to_identifier, listed.names)
         return
+    if _generator(generator).startswith("INLINE") and not listed:
+        raise ctx.error("SQ2005", "INLINE of a column has no names here", generator, "write INLINE(x) AS (a, b)")
     if _generator(generator).startswith("POS"):
         yield exp.to_identifier("pos")
     default = COLUMNS.get(_generator(generator), "col")
@@ -132,6 +135,8 @@ def bind_explode(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: b
     if name not in TABLE_FUNCTIONS or array is None:
         raise ctx.refuse(call, QUERIES["EXPLODE"])
     value, made = _parts_of(scalars, array, keeps_empty)
+    if name.startswith("INLINE"):
+        return _inline(scalars, plan, node, value, made)
     is_map = isinstance(made, Elements) and made.is_map
     if is_map and name.startswith("POS"):
         raise ctx.refuse(call, QUERIES["EXPLODE"])
@@ -187,6 +192,23 @@ def _listed(s: Scalars, plan: Node, node: exp.Expr, listed: ListedRows, has_posi
     position = [(s.ctx.column(before[0], INT, False), number)] if has_positions else []
     s.scope.add(s.ctx, FromItem(alias.name if alias else "", tuple(c for c, _ in (*position, *made))), node)
     return with_columns(found, (*position, *made))
+
+
+def _inline(s: Scalars, plan: Node, node: exp.Expr, value: Expr, made: Split | Series | Elements) -> Node:
+    """Extend a plan by the fields of the STRUCTs of an ARRAY."""
+    element = value.type.nested.types[0] if value.type.nested else value.type
+    if not isinstance(made, Elements) or made.is_map or not element.nested or element.nested.shape is not Shape.STRUCT:
+        raise s.ctx.refuse(node, QUERIES["INLINE"])
+    new = (s.ctx.column("col", element, True), s.ctx.column("pos", INT, made.kept))
+    found = _spread(s.ctx, plan, value, new, made)
+    if found is None:
+        raise s.ctx.refuse(node, QUERIES["EXPLODE of what is not read"])
+    alias = node.args.get("alias")
+    names = _column_names(s.ctx, alias, element.nested.names, f"its STRUCTs have {', '.join(element.nested.names)}")
+    fields = [field_of(s, new[0], exp.to_identifier(field)) for field in element.nested.names]
+    columns = [(s.ctx.column(name, field.type, True), field) for name, field in zip(names, fields, strict=True)]
+    s.scope.add(s.ctx, FromItem(alias.name if alias else "", tuple(c for c, _ in columns)), node)
+    return with_columns(found, columns)
 
 
 def guard_series(ctx: Context, plan: Node, conditions: Sequence[Expr]) -> Node:

@@ -17,7 +17,6 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.types import INT, unify
-from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.nested_constructors import bind_alike, entries_of, fields_of, is_call, items_of
@@ -26,7 +25,7 @@ from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.nodes import Node, Project
 
 LISTS = ("STACK", "INLINE", "INLINE_OUTER")
-"""Generators of rows of several columns, which are always of such a list."""
+"""Generators of rows of several columns."""
 
 MOST_ROWS = 1_000
 
@@ -65,9 +64,8 @@ def _listed(ctx: Context, node: exp.Expr) -> ListedRows | None:
     of = node.expressions[0] if len(node.expressions) == 1 else None
     if name.startswith("INLINE"):
         structs = items_of(of)
-        if not structs or not all(is_call(each, "STRUCT", "NAMED_STRUCT") for each in structs):
-            raise ctx.refuse(node, QUERIES["INLINE"])
-        return _of_structs(ctx, node, structs)
+        listed = structs and all(is_call(each, "STRUCT", "NAMED_STRUCT") for each in structs)
+        return _of_structs(ctx, node, structs) if listed else None
     if is_call(of, "MAP") and not name.startswith("POS"):
         return ListedRows(tuple(entries_of(ctx, of)), ("key", "value"))
     values = items_of(of)
