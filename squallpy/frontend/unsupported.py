@@ -12,13 +12,13 @@ class Unsupported:
     hint: str = ""
 
 
-SCRIPT_HINT = "a script has CREATE STREAM, TABLE, VIEW or MATRIX, and SELECT"
+SCRIPT_HINT = "a script has CREATE STREAM, TABLE, VIEW, SINK or MATRIX, and SELECT"
 
 STATEMENTS: dict[str, str] = dict.fromkeys(
     ("ALTER", "ANALYZE", "CACHE", "CALL", "COMMENT", "COPY", "DELETE", "DESC", "DESCRIBE", "DROP", "EXPLAIN", "FROM",
      "GRANT", "INSERT", "LOAD", "MERGE", "REFRESH", "SET", "SHOW", "TRUNCATE", "UPDATE", "USE", "VALUES"),
     SCRIPT_HINT,
-)  # fmt: skip
+) | {"INSERT": "write CREATE SINK name USING format OPTIONS (…) AS SELECT …"}  # fmt: skip
 
 # arguments of sqlglot's nodes that stand for unsupported constructs: (node, argument) or argument alone
 CLAUSES: dict[str, Unsupported] = {

@@ -65,6 +65,13 @@ FUNCTIONS = (
         constant=1,
     ),
     declare_derived(
+        "STRING_SPLIT(s, separator)",
+        "an ARRAY of the parts between constant separators",
+        "STRING_SPLIT('a.b', '.') → [a, b]",
+        "STR_SPLIT STRING_TO_ARRAY",
+        constant=1,
+    ),
+    declare_derived(
         "REVERSE(s)", "the characters, or the elements of an ARRAY, in reverse order", "REVERSE('abc') → cba"
     ),
     declare_derived(

@@ -151,6 +151,8 @@ def arguments(s: Scalars, name: str, node: Called) -> AggregateArguments:
     if distinct:
         s.ctx.refuse_other_args(distinct, "expressions")
     args = [*(distinct.expressions if distinct else expressions[:1]), *more]
+    if name == "COUNT":
+        args = [as_struct(arg) for arg in args]
     if entry.has_accuracy and len(args) == entry.min_arguments + 1:
         accuracy = args.pop()  # which an exact answer has
         if not isinstance(s.ctx.fold(s.inner().bind(accuracy)), Literal):
@@ -164,6 +166,16 @@ def arguments(s: Scalars, name: str, node: Called) -> AggregateArguments:
     if name == "COUNT" and len(args) == 1 and isinstance(args[0], exp.Star) and not distinct:
         s.ctx.refuse_other_args(args.pop())
     return AggregateArguments(args, distinct, fraction, descending)
+
+
+def as_struct(node: exp.Expr) -> exp.Expr:
+    """Write a row value as a STRUCT, which counts even if all of it is NULL: (a, b)  →  NAMED_STRUCT('1', a, '2', b)"""
+    if not isinstance(node, exp.Tuple):
+        return node
+    fields = [(exp.Literal.string(str(n)), part.copy()) for n, part in enumerate(node.expressions, 1)]
+    made = exp.Anonymous(this="NAMED_STRUCT", expressions=[part for field in fields for part in field])
+    made.parent = node.parent
+    return made
 
 
 def without_mark(s: Scalars, name: str, args: list[exp.Expr]) -> list[exp.Expr]:

@@ -66,6 +66,40 @@ def date_trunc(unit: Expr, moment: Expr) -> Expr:
     return cast(to_unit(moment, unit), TIMESTAMP)
 
 
+@expands("TIME_BUCKET")
+def time_bucket(width: Expr, moment: Expr, origin: Expr | None = None) -> Expr:
+    """Build TIME_BUCKET(INTERVAL '90' MINUTE, t [, origin]), of time or of months."""
+    if width.type != INTERVAL or not isinstance(width, Literal) or not (moment.type.is_temporal or moment.type == NULL):
+        hint = "write TIME_BUCKET(INTERVAL '15' MINUTE, t)"
+        raise SquallError("SQ2005", f"TIME_BUCKET does not take ({width.type}, {moment.type})", hint=hint)
+    months, days, micros = width.value
+    time, length = cast(moment, TIMESTAMP), days * intervals.DAY_MICROS + micros
+    if min(months, length) < 0 or bool(months) == bool(length):
+        raise SquallError("SQ2004", "TIME_BUCKET takes a positive INTERVAL, of months or of days and time")
+    if months:
+        return _months(time, months, origin)
+    start = coerce(origin, TIMESTAMP) if origin is not None else Literal(0, TIMESTAMP)
+    if not isinstance(start, Literal) or start.value is None or start.type != TIMESTAMP:
+        raise SquallError("SQ2005", "TIME_BUCKET begins at a constant TIMESTAMP")
+    offset = start.value % length
+    if not offset:
+        return call("trunc_time", time, Literal(length, BIGINT))
+    moved = call("add_micros", time, Literal(-offset, BIGINT))
+    return call("add_micros", call("trunc_time", moved, Literal(length, BIGINT)), Literal(offset, BIGINT))
+
+
+def _months(time: Expr, count: int, origin: Expr | None) -> Expr:
+    """Build the first day of every so many months since 1970."""
+    if origin is not None:
+        raise SquallError("SQ3001", "TIME_BUCKET of months with an origin is not supported yet")
+    if count == 1:
+        return date_trunc(Literal("MONTH", VARCHAR), time)
+    years = call("-", call("extract_year", time), Literal(1970, INT))
+    number = call("-", call("+", call("*", years, Literal(12, INT)), call("extract_month", time)), Literal(1, INT))
+    within = EXPANSIONS["PMOD"](number, Literal(count, INT))
+    return cast(call("add_months", Literal(0, DATE), call("-", number, within)), TIMESTAMP)
+
+
 @expands("DATE_PART")
 def date_part(part: Expr, moment: Expr) -> Expr:
     """Build DATE_PART('MONTH', d), which is EXTRACT(MONTH FROM d)."""

@@ -42,6 +42,13 @@ def bind_split(value: Expr, pattern: Expr) -> Expr:
     return Cast(call("split", value, pattern), nested_type(Shape.ARRAY, (VARCHAR,)))
 
 
+@expands("STRING_SPLIT")
+def bind_string_split(value: Expr, separator: Expr) -> Expr:
+    if not isinstance(separator, Literal) or separator.type != VARCHAR or not separator.value:
+        raise SquallError("SQ3001", "STRING_SPLIT by anything but a constant text is not supported yet")
+    return bind_split(value, Literal(re.escape(str(separator.value)), VARCHAR))
+
+
 @expands("LEFT")
 def bind_left(text: Expr, length: Expr) -> Expr:
     return call("substring", text, ONE, length)
