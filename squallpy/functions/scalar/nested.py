@@ -175,7 +175,6 @@ FUNCTIONS = (
 )
 
 OF_ARRAYS: dict[str, tuple[Type, int, str]] = {
-    "array_contains": (BOOLEAN, 3, "whether an ARRAY has an element"),
     "array_position": (BIGINT, 3, "the number of an element in an ARRAY"),
     "arrays_overlap": (BOOLEAN, 3, "whether two ARRAYs have a common element"),
     "array_extreme": (VARCHAR, 3, "the least or the greatest element of an ARRAY"),

@@ -1,20 +1,20 @@
 """Functions of ARRAYs, MAPs and STRUCTs, in terms of operations on the texts that stand for them.
 
-    ARRAY_CONTAINS(a, 2)   →   array_contains(a, '2', 'INT')
+    ARRAY_POSITION(a, 2)   →   array_position(a, '2', 'INT')
     ARRAY_MAX(a)           →   CAST(array_extreme(a, 'INT', 'greatest') AS INT)
 
 Elements are compared as values of the type that an argument names.
 """
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import NULL, VARCHAR, Kind, Shape, Type, common, nested_type
+from squallpy.base.types import BOOLEAN, NULL, VARCHAR, Kind, Shape, Type, common, nested_type
 from squallpy.frontend.schema_text import read_schema
 from squallpy.logical.bind.nested_constructors import json_of
 from squallpy.logical.bind.nested_values import as_held, element_of
 from squallpy.logical.bind.scalar.expansion import Builder, expands
 from squallpy.logical.coercion import cast, coerce, coerce_exactly
-from squallpy.logical.expression_builders import call, coalesce
-from squallpy.logical.expressions import Cast, Expr, Literal
+from squallpy.logical.expression_builders import call, case, coalesce
+from squallpy.logical.expressions import Cast, Column, Expr, Lambda, Literal, not_null
 
 JSON_NULL = Literal("null", VARCHAR)
 
@@ -49,15 +49,21 @@ def _ordered(name: str, value: Expr) -> Type:
     return type
 
 
-def _sought(name: str, value: Expr, sought: Expr) -> tuple[Expr, Expr]:
-    """Return the text of a value that is looked for among elements, and the type in which they are compared."""
+def _comparable(name: str, value: Expr, sought: Expr) -> tuple[Expr, Type]:
+    """Return a value that is looked for among elements, and the type in which they are compared, NULL for a NULL."""
     of = element_type(name, value, sought)
     if isinstance(sought, Literal) and sought.type == VARCHAR and of.is_temporal:
         sought = coerce(sought, of)
     type = common(of, sought.type)
     if type is None:
         raise _mismatch(name, value, sought, hint="CAST one side")
-    return json_of(sought) if sought.type != NULL else Literal(None, VARCHAR), _named(type)
+    return sought, NULL if sought.type == NULL else type
+
+
+def _sought(name: str, value: Expr, sought: Expr) -> tuple[Expr, Expr]:
+    """Return the text of a value that is looked for among elements, and the type in which they are compared."""
+    sought, type = _comparable(name, value, sought)
+    return json_of(sought) if type != NULL else Literal(None, VARCHAR), _named(type)
 
 
 def _element(name: str, value: Expr, new: Expr) -> Expr:
@@ -96,7 +102,13 @@ def element_from_zero(values: Expr, at: Expr) -> Expr:
 
 @expands("ARRAY_CONTAINS")
 def array_contains(values: Expr, value: Expr) -> Expr:
-    return call("array_contains", as_held(values), *_sought("ARRAY_CONTAINS", values, value))
+    """Build ARRAY_CONTAINS(a, y)  →  EXISTS(a, x -> x = y), which is NULL if y is"""
+    value, type = _comparable("ARRAY_CONTAINS", values, value)
+    if type == NULL:
+        return Literal(None, BOOLEAN)
+    x, y = Column(-1, "x", element_type("ARRAY_CONTAINS", values)), Column(-2, "y", value.type, value.nullable)
+    found = call("array_exists", as_held(values), value, Lambda((x, y), call("=", x, y)))
+    return case([(not_null(value), found)], Literal(None, BOOLEAN)) if value.nullable else found
 
 
 @expands("ARRAY_POSITION")

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.base.types import INT, Type
+from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Call, Lambda
 from squallpy.runtime.evaluate.evaluator_table import Evaluated, evaluator
 from squallpy.runtime.evaluate.scalar.json import READER, elements, write_json
@@ -25,31 +25,67 @@ class Flat(NamedTuple):
     Args:
         rows: the row of each element.
         counts: how many each row has.
-        columns: keys or positions, and values.
+        keys: of MAPs; of ARRAYs None.
+        values: as texts.
         parts: each as it stands in the text that is held, with its key in a MAP.
     """
 
     rows: Words
     counts: Words
-    keys: pa.Array
+    keys: pa.Array | None
     values: pa.Array
     parts: pa.Array
 
+    def positions(self) -> Vec:
+        """Number the elements of each row from 0 on."""
+        return Vec(np.arange(len(self.rows)) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts))
 
-def _flat(vec: Vec, rows: int) -> Flat:
-    """Take apart the texts of nested values."""
-    known = pc.dictionary_encode(vec.values)
-    known = known.combine_chunks() if isinstance(known, pa.ChunkedArray) else known
-    texts, lists = known.dictionary.to_pylist(), pa.list_(pa.string())
-    found = [(*elements(text), _parts(text)) for text in texts] or [([], [], [])]
-    indices = pc.fill_null(known.indices, 0)
-    keys, values, parts = (pa.array([each[i] for each in found], lists).take(indices) for i in range(3))
+
+def _flat(vec: Vec, rows: int, element: Type | None) -> Flat:
+    """Take apart the texts of nested values.
+
+    Args:
+        element: The type of the elements of ARRAYs; None for MAPs.
+    """
+    there = np.arange(rows) if vec.valid is None else np.flatnonzero(vec.valid)
+    texts = vec.values if vec.valid is None else vec.values.take(pa.array(there))
+    texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    split = _split(texts, element) if element is not None and not element.nested else None
+    counts, keys, values, parts = split or _decoded(texts, element is None)
+    of_rows = np.zeros(rows, np.int64)
+    of_rows[there] = counts
+    return Flat(np.repeat(there, counts), of_rows, keys, values, parts)
+
+
+Decoded = tuple[Words, pa.Array | None, pa.Array, pa.Array]
+
+
+def _decoded(texts: pa.Array, of_map: bool) -> Decoded:
+    """Decode JSON: counts, keys, values and parts."""
+    known = pc.dictionary_encode(texts)
+    lists = pa.list_(pa.string())
+    found = [(*elements(text), _parts(text)) for text in known.dictionary.to_pylist()]
+    keys, values, parts = (pa.array([each[i] for each in found], lists).take(known.indices) for i in range(3))
     counts = np.asarray(pc.list_value_length(parts), np.int64)
-    if vec.valid is not None and not vec.valid.all():
-        keys, values, parts = (each.filter(pa.array(vec.valid)) for each in (keys, values, parts))
-        counts = np.where(vec.valid, counts, 0)
-    at = np.repeat(np.arange(rows), counts)
-    return Flat(at, counts, pc.list_flatten(keys), pc.list_flatten(values), pc.list_flatten(parts))
+    return counts, pc.list_flatten(keys) if of_map else None, pc.list_flatten(values), pc.list_flatten(parts)
+
+
+def _split(texts: pa.Array, element: Type) -> Decoded | None:
+    """Split ARRAYs between their elements, where commas are nowhere else; None if they may be."""
+    is_quoted = element.kind in (Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP)
+    if element.kind is Kind.DOUBLE or is_quoted:  # NaN has quotes, too
+        odd = ("\\", "null") if is_quoted else ('"',)
+        if any(pc.any(pc.match_substring(texts, mark)).as_py() for mark in odd):
+            return None
+    margin = 1 + is_quoted
+    inner = pc.utf8_slice_codeunits(texts, margin, -margin)
+    lists = pc.split_pattern(inner, '","' if is_quoted else ",")
+    is_empty = np.asarray(pc.equal(pc.binary_length(texts), 2))
+    counts = np.where(is_empty, 0, np.asarray(pc.list_value_length(lists), np.int64))
+    values = pc.list_flatten(lists.filter(pa.array(~is_empty)))
+    if is_quoted:
+        return counts, None, values, pc.binary_join_element_wise('"', values, '"', "")
+    return counts, None, pc.if_else(pc.equal(values, "null"), pa.scalar(None, values.type), values), values
 
 
 def _parts(text: str) -> list[str]:
@@ -89,12 +125,12 @@ class _Applied:
         columns |= {id: take(vec, rows) for id, vec in passed.items()}
         return full(self._body(VectorFrame(len(rows), columns)), self._type, len(rows))
 
-    def of_each(self, frame: VectorFrame, flat: Flat, of_map: bool) -> Vec:
+    def of_each(self, frame: VectorFrame, flat: Flat) -> Vec:
         """Evaluate the body for each element and its position, or for each key and value."""
-        given = [_typed(flat.keys, self.own[0].type) if of_map else _typed(flat.values, self.own[0].type)]
+        first = _typed(flat.values if flat.keys is None else flat.keys, self.own[0].type)
+        given = [first]
         if len(self.own) > 1:
-            other = _typed(flat.values, self.own[1].type) if of_map else _typed(flat.keys, INT)
-            given.append(other)
+            given.append(flat.positions() if flat.keys is None else _typed(flat.values, self.own[1].type))
         return self(given, self.passed(frame), flat.rows)
 
 
@@ -106,8 +142,8 @@ def _over(of_map: bool, made: Callable[[Flat, Vec, int], Vec]) -> Callable[[Call
 
         def run(frame: VectorFrame) -> Vec:
             held = full(args[0](frame), call.args[0].type, frame.rows)
-            flat = _flat(held, frame.rows)
-            result = made(flat, applied.of_each(frame, flat, of_map), frame.rows)
+            flat = _flat(held, frame.rows, None if of_map else applied.own[0].type)
+            result = made(flat, applied.of_each(frame, flat), frame.rows)
             return Vec(result.values, all_valid(result.valid, held.valid))
 
         return run
@@ -157,6 +193,7 @@ def _transformed(flat: Flat, made: Vec, rows: int) -> Vec:
 
 
 def _with_values(flat: Flat, made: Vec, rows: int) -> Vec:
+    assert flat.keys is not None
     names = pa.array([write_json(key) for key in flat.keys.to_pylist()], pa.string())
     return Vec(_joined(pc.binary_join_element_wise(names, made.values, ":"), flat.counts, "{}"))
 
@@ -176,7 +213,7 @@ def array_fold(call: Call, args: Evaluated) -> VectorFunction:
 
     def run(frame: VectorFrame) -> Vec:
         held = full(args[0](frame), call.args[0].type, frame.rows)
-        flat, passed = _flat(held, frame.rows), applied.passed(frame)
+        flat, passed = _flat(held, frame.rows, applied.own[1].type), applied.passed(frame)
         elements = _typed(flat.values, applied.own[1].type)
         first = np.cumsum(flat.counts) - flat.counts
         so_far = full(args[1](frame), call.type, frame.rows)

@@ -1,6 +1,7 @@
 """Functions of ARRAYs and MAPs: their texts are parsed, each combination of arguments once.
 
-array_contains('[1,null]', '2', 'INT')  →  None        array_sorted('[2,null,1]', 'INT', 'nulls last')  →  '[1,2,null]'
+    array_position('[1,null]', '2', 'INT')           →  0
+    array_sorted('[2,null,1]', 'INT', 'nulls last')  →  '[1,2,null]'
 """
 
 import json
@@ -47,12 +48,6 @@ def _first_of_each(values: Iterable[Any], type: str) -> dict[Any, Any]:
     for value in values:
         found.setdefault(None if value is None else key_of(value, type), value)
     return found
-
-
-@value_evaluator("array_contains")
-def array_contains(text: str, sought: str, type: str) -> bool | None:
-    keys = _keys(elements_of(text), type)
-    return True if key_of(READER.decode(sought), type) in keys else None if None in keys else False
 
 
 @value_evaluator("array_position")
