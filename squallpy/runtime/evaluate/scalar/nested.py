@@ -1,7 +1,7 @@
 """Functions of ARRAYs and MAPs: their texts are parsed, each combination of arguments once.
 
-    array_position('[1,null]', '2', 'INT')           →  0
-    array_sorted('[2,null,1]', 'INT', 'nulls last')  →  '[1,2,null]'
+array_position('[1,null]', '2', 'INT')           →  0
+array_sorted('[2,null,1]', 'INT', 'nulls last')  →  '[1,2,null]'
 """
 
 import json
