@@ -1,7 +1,7 @@
 """Compiled loops over columns, key → payload pools and matrices; one set of kernels for every query, cached on disk.
 
     intrinsics · hashing · ring_arithmetic · hash_index           what kernels are made of
-    count_triples · real_sums · packed_reals                      sums of doubles; of several at once
+    count_triples · real_sums · packed_reals                      sums of doubles; several at once
     memory_regions · memory_area · memory_prefault                growable regions, whole data structures in them
     view_container · pool · sorted_pool · row_list                views
     pool_layout · pool_records · postings · buddy_allocator       what a pool is made of
@@ -16,7 +16,8 @@
     sorted_index (tree)                                           sorted indexes of pools, with sums of ranges
     payload_columns · payload_arithmetic · payload_products       lanes of views
     payload_sums                                                  the sum of many payloads
-    cofactor_blocks · cofactor_lifting · cofactor_products        elements of the cofactor ring
+    cofactor_blocks · cofactor_lifting                            elements of the cofactor ring
+    cofactor_products · cofactor_tiles                            their products, and sums of these
     monomial_sums                                                 those of a degree above 1
     statement_steps · batch_expressions · radix_sort              statements over pools; rows of Arrow batches
     string_columns · dictionary · content_hash · column_packing   strings ↔ integers; hashes of contents; rows as bytes

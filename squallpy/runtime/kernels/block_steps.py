@@ -15,7 +15,8 @@ from squallpy.base.rings.cofactor import COUNT, HASH, ODD
 from squallpy.runtime.kernels.c_functions import CFunction, c_function
 from squallpy.runtime.kernels.cofactor_blocks import add_block, size_of_code, triangle, values_of_code
 from squallpy.runtime.kernels.cofactor_lifting import lift_element
-from squallpy.runtime.kernels.cofactor_products import TILE, add_products, ask_rows, settle, workspace
+from squallpy.runtime.kernels.cofactor_products import add_products, ask_rows, settle, workspace
+from squallpy.runtime.kernels.cofactor_tiles import TILE
 from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, pointer
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_VECTOR, VECTOR, Vector, inlined, kernel, making
 from squallpy.runtime.kernels.memory_regions import Words
@@ -72,7 +73,7 @@ def multiply_rows(product: int, rows: int, steps: int) -> None:
 def _multiply_rows(product: int, rows: int, _b: int, _c: int, _d: int, _e: int) -> int:
     """Add the product of each row to the workspace."""
     work, factors, places = load(product, WORKSPACE), _factors_of(product), _places_of(product, rows)
-    ask_rows(work, factors, places, min(TILE, rows))
+    ask_rows(work, places, min(TILE, rows))
     for row in range(0, rows, TILE):
         add_products(work, factors, 0, factors.shape[0], places, places, row, min(TILE, rows - row))
     return 0

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from squallpy.base.rings.cofactor import COMPENSATED, COUNT, HASH, KIND_BITS, ODD, PLAIN, POWERS, Cofactor
 from squallpy.runtime.kernels import count_triples
 from squallpy.runtime.kernels.cofactor_blocks import LARGEST, hash_value, odd_value, triangle, values_of, within
-from squallpy.runtime.kernels.cofactor_products import scaled
+from squallpy.runtime.kernels.cofactor_tiles import scaled
 from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, store
 from squallpy.runtime.kernels.kernel_compiler import (
     GIVEN_MATRIX,

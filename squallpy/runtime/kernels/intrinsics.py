@@ -125,6 +125,15 @@ def prefetch(builder: Any, address: Any) -> Any:
     builder.call(function, [builder.inttoptr(address, pointer), _I32(0), _I32(3), _I32(1)])
 
 
+@operation(_int(_int))
+def rolled(builder: Any, word: Any) -> Any:
+    """Return a word, of which LLVM then knows nothing: a loop that does this is not unrolled.
+
+    NB: LLVM unrolls loops for AMD's processors until they fill no cache of instructions any more.
+    """
+    return builder.asm(ir.FunctionType(_I64, [_I64]), "", "=r,0", [word], False)
+
+
 @operation(_int(_int, _int))
 def shift_right(builder: Any, word: Any, bits: Any) -> Any:
     """Shift right logically: zeros come in at the top."""

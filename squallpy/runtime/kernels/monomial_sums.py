@@ -33,7 +33,8 @@ from squallpy.runtime.kernels.cofactor_blocks import (
     what_of,
     within,
 )
-from squallpy.runtime.kernels.cofactor_products import scaled, value_of
+from squallpy.runtime.kernels.cofactor_products import value_of
+from squallpy.runtime.kernels.cofactor_tiles import scaled
 from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined, making
 from squallpy.runtime.kernels.memory_regions import Words

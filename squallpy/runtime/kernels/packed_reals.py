@@ -1,8 +1,9 @@
-"""Packed doubles: LANES of them in a vector register, as one value of kernels.
+"""Packed doubles, and packed words: LANES of them in a vector register, as one value of kernels.
 
     x = load_packed(address)                 eight doubles that lie side by side
     two_sum(x, spread(0.1))                  as of one double: `ring_arithmetic` takes both
     store_some(address, x, 3)                the first three
+    load_words(a) * load_words(b)            eight products of words, modulo 2⁶⁴
 
 Where a machine's registers are narrower, LLVM takes several; so results are the same bits everywhere.
 """
@@ -24,6 +25,8 @@ BYTES: Final = 8 * LANES
 
 Packed: TypeAlias = float
 """Eight doubles: for type checkers, which see that it is added and multiplied as one."""
+PackedWords: TypeAlias = int
+"""Eight words, likewise."""
 
 _alloca: Any = cgutils.alloca_once
 _declare: Any = cgutils.get_or_insert_function  # NB: numba's own types lack those of its functions
@@ -33,6 +36,7 @@ _register_model: Any = register_model
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_WORDS = ir.VectorType(_I64, LANES)
 _ZERO = ir.Constant(_VECTOR, [0.0] * LANES)
 
 
@@ -40,7 +44,12 @@ class _Type(types.Opaque):
     """Packed doubles, as numba knows them."""
 
 
-_packed, _int, _float, _void = _Type("Packed"), types.int64, types.float64, types.void
+class _WordsType(types.Opaque):
+    """Packed words, as numba knows them."""
+
+
+_packed, _words = _Type("Packed"), _WordsType("PackedWords")
+_int, _float, _void = types.int64, types.float64, types.void
 
 
 class _Model(models.PrimitiveModel):
@@ -48,26 +57,33 @@ class _Model(models.PrimitiveModel):
         super().__init__(manager, type, _VECTOR)  # type: ignore[no-untyped-call]
 
 
+class _WordsModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, type: Any) -> None:
+        super().__init__(manager, type, _WORDS)  # type: ignore[no-untyped-call]
+
+
 _register_model(_Type)(_Model)
+_register_model(_WordsType)(_WordsModel)
 
 
-def _operator(function: Any, instruction: str) -> None:
-    """Let an operator work on packed doubles."""
+def _operator(kind: Any, function: Any, instruction: str) -> None:
+    """Let an operator work on packed values of a type."""
 
     class _Template(templates.AbstractTemplate):
         def generic(self, arguments: Any, _: Any) -> Any:
-            return _packed(_packed, _packed) if arguments == (_packed, _packed) else None
+            return kind(kind, kind) if arguments == (kind, kind) else None
 
     _infer_global(function)(_Template)
 
     def generate(_: Any, builder: Any, __: Any, values: Any) -> Any:
         return getattr(builder, instruction)(*values)
 
-    _lower_builtin(function, _packed, _packed)(generate)
+    _lower_builtin(function, kind, kind)(generate)
 
 
 for _function, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
-    _operator(_function, _instruction)
+    _operator(_packed, _function, _instruction)
+_operator(_words, operator.mul, "mul")
 
 
 class _Negation(templates.AbstractTemplate):
@@ -172,3 +188,33 @@ def where_finite(builder: Any, x: Any, y: Any) -> Any:
     """Choose y in the lanes where x is finite, else 0."""
     zero_or_nan = builder.fsub(x, x)
     return builder.select(builder.fcmp_ordered("ord", zero_or_nan, zero_or_nan), y, _ZERO)
+
+
+@operation(_words(_int))
+def load_words(builder: Any, address: Any) -> Any:
+    """Load the words at `address`."""
+    return builder.load(builder.inttoptr(address, _WORDS.as_pointer()), align=8)
+
+
+@operation(_void(_int, _words))
+def store_words(builder: Any, address: Any, value: Any) -> Any:
+    """Store all words at `address`."""
+    builder.store(value, builder.inttoptr(address, _WORDS.as_pointer()), align=8)
+
+
+@operation(_words(_int))
+def spread_word(builder: Any, value: Any) -> Any:
+    """Fill all lanes with one word."""
+    return _spread(builder, value)
+
+
+@operation(_packed(_words))
+def upper_reals(builder: Any, words: Any) -> Any:
+    """Convert the upper halves of words, with their signs, to doubles: what is left of a word by 2³²."""
+    return builder.sitofp(builder.ashr(words, ir.Constant(_WORDS, [32] * LANES)), _VECTOR)
+
+
+@operation(_packed(_words))
+def lower_reals(builder: Any, words: Any) -> Any:
+    """Convert the lower halves of words, without a sign, to doubles."""
+    return builder.sitofp(builder.and_(words, ir.Constant(_WORDS, [0xFFFFFFFF] * LANES)), _VECTOR)

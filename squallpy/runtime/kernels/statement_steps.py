@@ -16,7 +16,8 @@ from numba import carray  # type: ignore[attr-defined]
 
 from squallpy.base.rings.cofactor import PLAIN, POWERS
 from squallpy.runtime.kernels import pool_layout as at
-from squallpy.runtime.kernels.cofactor_products import TILE, add_products, settle, workspace
+from squallpy.runtime.kernels.cofactor_products import add_products, settle, workspace
+from squallpy.runtime.kernels.cofactor_tiles import TILE
 from squallpy.runtime.kernels.intrinsics import load, pointer, store
 from squallpy.runtime.kernels.kernel_compiler import (
     GIVEN_MATRIX,

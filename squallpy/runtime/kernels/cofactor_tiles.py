@@ -1,0 +1,410 @@
+"""Tiles of products of cofactor elements: a few rows are multiplied together, factor by factor.
+
+    read_block, read_value     where each row has a factor, and its count
+    weigh_before, weigh_after  products of the counts of all other factors, of all rows of the tile at once
+    add_factor                 values, and rectangles with the factors before, added to the sums of all rows
+
+Loops over rows are not unrolled (`rolled`): adders are busy anyway, and with them more code than a cache of
+instructions has room for took a third longer.
+"""
+
+from typing import Final
+
+from squallpy.base.rings.cofactor import COUNT, HASH, ODD
+from squallpy.runtime.kernels import count_triples
+from squallpy.runtime.kernels.cofactor_blocks import (
+    LARGEST,
+    first_of,
+    hash_value,
+    odd_value,
+    size_of,
+    values_of,
+    within,
+)
+from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, prefetch, rolled, store
+from squallpy.runtime.kernels.kernel_compiler import called, inlined
+from squallpy.runtime.kernels.packed_reals import (
+    BYTES,
+    LANES,
+    Packed,
+    PackedWords,
+    load_packed,
+    load_some,
+    load_words,
+    lower_reals,
+    multiply_add,
+    spread,
+    spread_word,
+    store_packed,
+    store_some,
+    store_words,
+    upper_reals,
+    where_finite,
+)
+from squallpy.runtime.kernels.ring_arithmetic import two_sum
+
+TILE: Final = LANES
+"""Rows that are multiplied together: what the next need is asked for in time, and one register has a word of each."""
+
+# A workspace: words about the product, then some for each factor, then the sums, each a run of upper halves that a run
+# of lower ones follows at a fixed distance.
+RING: Final = 0
+FACTORS: Final = 1  # how many there are, without the counts
+TOTAL: Final = 2  # the product's count, and hash
+HASHED: Final = 3
+LOW: Final = 4  # bytes from upper halves to lower ones: of the sums,
+PREFIX: Final = 5  # where a tile's rows of sums of the factors so far are,
+PREFIX_LOW: Final = 6  # bytes to their lower halves,
+SCALED: Final = 7  # and rows of a factor's sums, scaled, at the same distance
+WIDE: Final = 8  # bytes of such a row
+SUMS: Final = 9  # where the sums are
+TRIPLES: Final = 10  # where the triples of variables are
+LINES: Final = 11  # where it is listed which cache lines a row has: the number of a source, and bytes from there
+LINES_COUNT: Final = 12  # how many these are
+ASKED: Final = 13  # up to where in the list the next tile's rows are asked for
+DUE: Final = 14  # by how much it is behind: registers of sums, times lines,
+STEPS: Final = 15  # of which so many are due for a line
+SCALES: Final = 16  # in each row of a tile, the product of the factors that are counts
+TOTALS: Final = SCALES + TILE  # room for the counts of rows, and their hashes
+HEAD: Final = TOTALS + 2 * TILE
+
+KIND: Final = 0  # a factor's kind
+ENTRY: Final = 1  # its place in the list of factors
+OWN: Final = 2  # where the sum of its values is,
+RECTANGLE: Final = 3  # and that of its rectangle
+ROWS: Final = 4  # where it has a word of each row of a tile, for each of the following
+FACTOR: Final = 5
+
+_PLACE: Final = 0  # where the element is,
+_COUNT: Final = 1  # its count
+_HASH: Final = 2  # and hash;
+_TIMES: Final = 3  # the product of the counts of all other factors,
+_OWN: Final = 4  # as a double, and what is left of it,
+_AFTER: Final = 6  # that of those behind it,
+_BEFORE: Final = 8  # that of those before it,
+_SCALE: Final = 10  # and its own count
+_LIFTED: Final = 12  # elements that are lifted of values, of eight words each
+ROW_WORDS: Final = TILE * (_LIFTED + 8)
+_LIFTED_LOW: Final = 2
+
+
+@inlined
+def padded(n: int) -> int:
+    """Round up to the doubles of whole registers."""
+    return (n + LANES - 1) & -LANES
+
+
+@inlined
+def factor_at(work: int, f: int) -> int:
+    """Return the address of the words about factor number `f`, in the order of variables."""
+    return work + 8 * (HEAD + FACTOR * f)
+
+
+@inlined
+def scaled(x: Packed, y: Packed, u: Packed, v: Packed) -> tuple[Packed, Packed]:
+    """Multiply double-doubles; the lower half is not normalised."""
+    p = x * u
+    return p, multiply_add(y, u, multiply_add(x, v, multiply_add(x, u, -p)))
+
+
+@inlined
+def read_block(at: int, k: int, there: int, m: int) -> int:
+    """Note for row `k` of a tile where the element of m variables is; return whether it has what is not finite, as not
+    0."""
+    rows, odd = load(at, ROWS) + 8 * k, 0
+    store(rows, TILE * _PLACE, there)
+    store(rows, TILE * _COUNT, load(there, COUNT))
+    store(rows, TILE * _HASH, load(there, HASH))
+    for i in range(m):
+        odd |= load(there, ODD + i)
+    return odd
+
+
+@inlined
+def read_value(at: int, k: int, value: float, number: int, compensated: bool) -> int:
+    """Lift a value for row `k` of a tile; return whether it is not finite, as not 0.
+
+    Args:
+        number: Of the variable, in the view tree.
+    """
+    rows = load(at, ROWS)
+    there, x, odd = rows + 8 * (TILE * _LIFTED + 8 * k), within(value, LARGEST), odd_value(value)
+    p = x * x
+    hashed = hash_value(value, number)
+    store(there, COUNT, 1)
+    store(there, HASH, hashed)
+    store(there, ODD, odd)
+    store(there, ODD + 1, as_word(x))
+    store(there, ODD + 2, as_word(p))
+    if compensated:
+        store(there, ODD + 1 + _LIFTED_LOW, 0)
+        square = spread(p)
+        error = where_finite(square, multiply_add(spread(x), spread(x), -square))
+        store_some(there + 8 * (ODD + 2 + _LIFTED_LOW), error, 1)
+    store(rows, TILE * _PLACE + k, there)
+    store(rows, TILE * _COUNT + k, 1)
+    store(rows, TILE * _HASH + k, hashed)
+    return odd
+
+
+@inlined
+def begin_scales(work: int) -> None:
+    """Let no factor of the tile's rows be a count."""
+    store_words(work + 8 * SCALES, spread_word(1))
+
+
+@inlined
+def read_scale(work: int, k: int, there: int) -> None:
+    """Multiply row `k` of a tile by the count at an address."""
+    store(work, SCALES + k, load(work, SCALES + k) * load(there, COUNT))
+
+
+@inlined
+def scales(work: int) -> PackedWords:
+    """Return the counts by which the tile's rows are multiplied."""
+    return load_words(work + 8 * SCALES)
+
+
+@inlined
+def _put_reals(at: int, words: PackedWords) -> None:
+    """Store words as doubles, and what these have not room for."""
+    x, y = two_sum(upper_reals(words) * spread(4294967296.0), lower_reals(words))  # both are exact
+    store_packed(at, x)
+    store_packed(at + BYTES, y)
+
+
+@inlined
+def weigh_before(at: int, before: PackedWords) -> PackedWords:
+    """Note the products of counts before a factor; return those with its own."""
+    rows = load(at, ROWS)
+    counts = load_words(rows + BYTES * _COUNT)
+    store_words(rows + BYTES * _TIMES, before)
+    _put_reals(rows + BYTES * _BEFORE, before)
+    _put_reals(rows + BYTES * _SCALE, counts)
+    return before * counts
+
+
+@inlined
+def weigh_after(at: int, after: PackedWords) -> PackedWords:
+    """Note the products of counts behind a factor, and of all others; return those with its own."""
+    rows = load(at, ROWS)
+    times = load_words(rows + BYTES * _TIMES) * after
+    store_words(rows + BYTES * _TIMES, times)
+    _put_reals(rows + BYTES * _OWN, times)
+    _put_reals(rows + BYTES * _AFTER, after)
+    return after * load_words(rows + BYTES * _COUNT)
+
+
+@inlined
+def weigh_hash(at: int, hashed: PackedWords) -> PackedWords:
+    """Multiply the hashes of a tile's rows by those of a factor."""
+    return hashed * load_words(load(at, ROWS) + BYTES * _HASH)
+
+
+@inlined
+def add_totals(work: int, rows: int, counts: PackedWords, hashes: PackedWords) -> None:
+    """Add the counts and hashes of a tile's rows to the product's."""
+    store_words(work + 8 * TOTALS, counts)
+    store_words(work + 8 * (TOTALS + TILE), hashes)
+    total, hashed = load(work, TOTAL), load(work, HASHED)
+    for k in range(rows):
+        total += load(work, TOTALS + k)
+        hashed += load(work, TOTALS + TILE + k)
+    store(work, TOTAL, total)
+    store(work, HASHED, hashed)
+
+
+@called
+def add_odd(work: int, rows: int) -> None:
+    """Add what counts values that are not finite, of all factors of a tile's rows."""
+    triples = load(work, TRIPLES)
+    for f in range(load(work, FACTORS)):
+        at = factor_at(work, f)
+        kind, own = load(at, KIND), load(at, ROWS)
+        first = first_of(kind)
+        for k in range(rows):
+            there, times = load(own, TILE * _PLACE + k), load(own, TILE * _TIMES + k)
+            for i in range(size_of(kind)):
+                some = load(there, ODD + i)
+                if some != 0:
+                    some = count_triples.times(some, times)
+                    store(triples, first + i, count_triples.add(load(triples, first + i), some))
+
+
+@inlined
+def lines_of(m: int, compensated: bool) -> int:
+    """Count the cache lines that an element of m variables may stand in."""
+    return (8 * (ODD + m + (2 if compensated else 1) * values_of(m)) + 2 * BYTES - 2) // BYTES
+
+
+@inlined
+def steps_of(m: int, first: int) -> int:
+    """Count the registers of sums that a factor's products are added to."""
+    return (padded(values_of(m)) + m * padded(first)) // LANES
+
+
+@inlined
+def begin_asking(work: int, some: bool) -> None:
+    """Begin to ask for the next tile's rows, if there are `some`."""
+    store(work, ASKED, load(work, LINES))
+    store(work, DUE, 0 if some else -(1 << 62))
+
+
+@inlined
+def _ask_some(work: int, then: int, source_pitch: int, pitch: int) -> None:
+    """Ask for the next few lines of each of the next tile's rows.
+
+    So the waits for them are spread over the whole of a tile: of a burst of requests most would wait for each other.
+
+    Args:
+        then: Where the address of the first source is, in the first of these rows.
+        source_pitch: Bytes from there to that of the next source.
+        pitch: And to that of the next row.
+    """
+    line, steps = load(work, ASKED), load(work, STEPS)
+    due = load(work, DUE) + load(work, LINES_COUNT)
+    while due >= steps:
+        row, behind = then + source_pitch * load(line, 0), load(line, 1)
+        for k in range(TILE):
+            prefetch(load(row + pitch * k, 0) + behind)
+        line, due = rolled(line + 16), due - steps
+    store(work, ASKED, line)
+    store(work, DUE, due)
+
+
+@inlined
+def add_factor(
+    work: int,
+    at: int,
+    m: int,
+    first: int,
+    is_last: bool,
+    rows: int,
+    compensated: bool,
+    then: int,
+    source_pitch: int,
+    pitch: int,
+) -> None:
+    """Add the products of a tile's rows that have variables of a factor and of those before it.
+
+    Args:
+        m: How many variables the factor has.
+        first: The place of the first of these in the product.
+        then: Where the next tile's rows have the addresses of their elements, as of `_ask_some`.
+    """
+    _add_values(work, at, m, rows, compensated, then, source_pitch, pitch)
+    if first > 0:
+        _scale_sums(work, at, m, rows, compensated)
+        _add_rectangle(work, at, m, first, rows, compensated, then, source_pitch, pitch)
+    if not is_last:
+        _extend_prefix(work, at, m, first, rows, compensated)
+
+
+@inlined
+def _add_values(
+    work: int, at: int, m: int, rows: int, compensated: bool, then: int, source_pitch: int, pitch: int
+) -> None:
+    """Add values of a factor, as often as the counts of all others say."""
+    to, low, own, n = load(at, OWN), load(work, LOW), load(at, ROWS), values_of(m)
+    begin, far, left = 8 * (ODD + m), 8 * n, n
+    while left > 0:
+        _ask_some(work, then, source_pitch, pitch)
+        total: Packed = load_packed(to)
+        errors: Packed = load_packed(to + low)
+        row = own
+        for _ in range(rows):
+            there = load(row, TILE * _PLACE) + begin
+            a, u = load_some(there, left), spread(as_float(load(row, TILE * _OWN)))
+            if compensated:
+                v = spread(as_float(load(row, TILE * (_OWN + 1))))
+                x, y = scaled(a, load_some(there + far, left), u, v)
+                total, t = two_sum(total, x)
+                errors = errors + (t + y)
+            else:
+                total = multiply_add(a, u, total)
+            row = rolled(row + 8)
+        store_packed(to, total)
+        if compensated:
+            store_packed(to + low, errors)
+        to, begin, left = rolled(to + BYTES), begin + BYTES, left - LANES
+
+
+@inlined
+def _put_scaled(at: int, low: int, a: Packed, b: Packed, times: int, compensated: bool) -> None:
+    """Store values times a count, a double and what is left of it a run of words behind.
+
+    Double-doubles are not normalised: a lower half is below a few units of the upper one's last place.
+    """
+    u = spread(as_float(load(times, 0)))
+    if compensated:
+        x, y = scaled(a, b, u, spread(as_float(load(times, TILE))))
+        store_packed(at, x)
+        store_packed(at + low, y)
+    else:
+        store_packed(at, a * u)
+
+
+@inlined
+def _scale_sums(work: int, at: int, m: int, rows: int, compensated: bool) -> None:
+    """Scale a factor's sums by the counts behind it."""
+    to, low, row, far = load(work, SCALED), load(work, PREFIX_LOW), load(at, ROWS), 8 * values_of(m)
+    for _ in range(rows):
+        there = load(row, TILE * _PLACE) + 8 * (ODD + m)
+        for j in range(0, m, LANES):
+            a = load_some(there + 8 * j, m - j)
+            b = load_some(there + far + 8 * j, m - j) if compensated else a
+            _put_scaled(to + 8 * j, low, a, b, row + 8 * TILE * _AFTER, compensated)
+        row = rolled(row + 8)
+        to += 8 * padded(m)
+
+
+@inlined
+def _extend_prefix(work: int, at: int, m: int, first: int, rows: int, compensated: bool) -> None:
+    """Scale the sums so far by a factor's count, and put its own, scaled by the counts before it, behind them."""
+    to, low, row, far = load(work, PREFIX), load(work, PREFIX_LOW), load(at, ROWS), 8 * values_of(m)
+    for _ in range(rows):
+        if first > 0 and load(row, TILE * _COUNT) != 1:
+            for j in range(0, first, LANES):
+                a = load_packed(to + 8 * j)
+                b = load_packed(to + low + 8 * j) if compensated else a
+                _put_scaled(to + 8 * j, low, a, b, row + 8 * TILE * _SCALE, compensated)
+        there = load(row, TILE * _PLACE) + 8 * (ODD + m)
+        for j in range(0, m, LANES):
+            a = load_some(there + 8 * j, m - j)
+            b = load_some(there + far + 8 * j, m - j) if compensated else a
+            _put_scaled(to + 8 * (first + j), low, a, b, row + 8 * TILE * _BEFORE, compensated)
+        row = rolled(row + 8)
+        to += load(work, WIDE)
+
+
+@inlined
+def _add_rectangle(
+    work: int, at: int, m: int, first: int, rows: int, compensated: bool, then: int, source_pitch: int, pitch: int
+) -> None:
+    """Add the products of m values of a factor and those before them, for all rows of a tile."""
+    to, low, stride, wide = load(at, RECTANGLE), load(work, LOW), 8 * padded(m), 8 * padded(first)
+    values, columns, far, row = load(work, SCALED), load(work, PREFIX), load(work, PREFIX_LOW), load(work, WIDE)
+    last = values + 8 * m
+    while values != last:
+        column = columns
+        while column != columns + wide:
+            _ask_some(work, then, source_pitch, pitch)
+            total: Packed = load_packed(to)
+            errors: Packed = load_packed(to + low)
+            x_at, u_at = values, column
+            for _ in range(rows):
+                x, u = spread(as_float(load(x_at, 0))), load_packed(u_at)
+                if compensated:
+                    p, e = scaled(x, spread(as_float(load(x_at + far, 0))), u, load_packed(u_at + far))
+                    total, t = two_sum(total, p)
+                    errors = errors + (t + e)
+                else:
+                    total = multiply_add(x, u, total)
+                x_at = rolled(x_at + stride)
+                u_at += row
+            store_packed(to, total)
+            if compensated:
+                store_packed(to + low, errors)
+            to += BYTES
+            column = rolled(column + BYTES)
+        values = rolled(values + 8)
