@@ -156,10 +156,6 @@ FUNCTIONS: dict[str, str] = {
         "it makes rows: as an item of SELECT, behind LATERAL VIEW, or in FROM",
     ),
     **dict.fromkeys(
-        ("GENERATE_SERIES", "RANGE", "SEQUENCE"),
-        "but EXPLODE(SEQUENCE(a, b)) is, as a column, LATERAL VIEW or in FROM, and RANGE(n) and GENERATE_SERIES(a, b)",
-    ),
-    **dict.fromkeys(
         ("BROUND", "HASH", "TO_NUMBER", "XXHASH64"),
         "",
     ),
@@ -185,9 +181,7 @@ QUERIES: dict[str, Unsupported] = {
         "write LEFT JOIN … ON TRUE, or a comma and WHERE",
     ),
     "generator first": Unsupported(
-        "a series, or an OUTER generator, of columns of the outer query",
-        "",
-        "write it in the FROM that has the columns",
+        "an OUTER generator of columns of the outer query", "", "write it in the FROM that has the columns"
     ),
     "lambda": Unsupported("a subquery in a lambda", "SELECT", "compute its value in a query in FROM"),
     "two windows": Unsupported("a second time window in a query", "WINDOW", "nest the queries"),

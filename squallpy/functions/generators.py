@@ -1,8 +1,9 @@
 """Functions that make rows of a value, and their common operation."""
 
 from squallpy.base.records import dataclass
+from squallpy.base.types import VARCHAR
 from squallpy.functions.entries import Operation
-from squallpy.functions.type_rules import series
+from squallpy.functions.type_rules import series, types
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,4 +33,9 @@ ROW_FUNCTIONS = (
     RowFunction("RANGE([a,] b [, step])", "from a, or 0, to before b, as in Spark and DuckDB"),
 )
 
+SERIES = {"SEQUENCE": (True, True), "GENERATE_SERIES": (True, False), "RANGE": (False, False)}
+"""Two properties of each: it includes its stop; a step that leads away from it is an error."""
+
 SEQUENCE = Operation("sequence", 3, 5, series, "start, stop and step of a series, whose values become rows")
+SERIES_ARRAY = Operation("series_array", 4, 6, lambda name, args: (types(args), VARCHAR), "a series as an ARRAY")
+"""The name of its function comes before the arguments of SEQUENCE."""

@@ -3,7 +3,7 @@
 from squallpy.functions.aggregate import extremes, lists, moments, percentiles, sums
 from squallpy.functions.aggregate.entries import Aggregate, AggregateOperation
 from squallpy.functions.entries import Function, Operation
-from squallpy.functions.generators import SEQUENCE
+from squallpy.functions.generators import SEQUENCE, SERIES_ARRAY
 from squallpy.functions.scalar import conditional, datetime, formats, hash, json, math, nested, operators, text
 from squallpy.functions.window_functions import WINDOW_FUNCTIONS, WindowFunction
 
@@ -23,7 +23,7 @@ _FUNCTIONS = tuple(function for functions in SCALAR_CATEGORIES.values() for func
 _INTERNAL = (
     *operators.INTERNAL, *math.INTERNAL, *text.INTERNAL, *datetime.INTERNAL, *json.INTERNAL, *hash.INTERNAL,
     *nested.INTERNAL, *formats.INTERNAL,
-    SEQUENCE,
+    SEQUENCE, SERIES_ARRAY,
 )  # fmt: skip
 
 SCALARS: dict[str, Function] = {name: function for function in _FUNCTIONS for name in function.names}

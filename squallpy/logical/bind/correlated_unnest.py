@@ -49,9 +49,9 @@ def correlated_unnest(ctx: Context, node: exp.Expr, outer: Outer) -> exp.Subquer
         rows = [exp.Tuple(expressions=[value.copy() for value in row]) for row in listed.rows]
         return _named(exp.Values(expressions=rows), node, listed.names)
     name = "UNNEST" if called is node else called.name.upper()
-    array = called.expressions[0] if len(called.expressions) == 1 else called
+    array = called if is_series(called) or not called.expressions else called.expressions[0]
     keeps_empty = name.endswith("OUTER") or bool(node.args.get("outer"))
-    if array is called or is_series(called) or is_series(array) or keeps_empty:
+    if keeps_empty or (len(called.expressions) != 1 and not is_series(called)):
         raise ctx.refuse(node, QUERIES["generator first"])
     item = _owner(ctx, array, outer.scope)
     if item is None or item.node is None:
@@ -81,7 +81,8 @@ def _query(array: exp.Expr, source: exp.Expr, is_map: bool, has_key: bool) -> ex
     """Build the query of the elements of the row around, with their keys or positions if wanted."""
     rows = source.copy()
     rows.set("joins", None)
-    values = exp.Select(expressions=[exp.alias_(array.copy(), VALUE, quoted=True)], from_=exp.From(this=rows))
+    value = exp.alias_(exp.Paren(this=array.copy()), VALUE, quoted=True)  # GENERATE_SERIES alone would make rows
+    values = exp.Select(expressions=[value], from_=exp.From(this=rows))
     generator = exp.Anonymous(this="EXPLODE" if is_map else "POSEXPLODE", expressions=[_column(VALUE)])
     view = exp.Lateral(this=generator, view=True, alias=_alias(VIEW, (KEY, PART)))
     elements = exp.Select(

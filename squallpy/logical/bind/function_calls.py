@@ -17,6 +17,7 @@ from squallpy.logical.bind.higher_order_functions import HIGHER_ORDER, bind_high
 from squallpy.logical.bind.nested_constructors import bind_constructor
 from squallpy.logical.bind.scalar import conditional, datetime, formats, hash, json, math, nested, text
 from squallpy.logical.bind.scalar.expansion import EXPANSIONS, Builder
+from squallpy.logical.bind.sequence_functions import is_series, series_array
 from squallpy.logical.bind.sessions import bind_session_start
 from squallpy.logical.bind.split_function import FIRST, SIZES, bind_part_count, is_split, item
 from squallpy.logical.bind.temporal_filters import NAMES, bind_now
@@ -58,6 +59,8 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         return spelled
     if (made := bind_constructor(s, node)) is not None:
         return made
+    if is_series(node):
+        return series_array(s, node)
     if name in UNSUPPORTED_AGGREGATES:
         raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), UNSUPPORTED_AGGREGATES[name])
     if name in FUNCTIONS:

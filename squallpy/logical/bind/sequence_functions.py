@@ -1,4 +1,4 @@
-"""SEQUENCE, RANGE and GENERATE_SERIES, of which rows are made (`explode.py`): they are no values themselves.
+"""SEQUENCE, RANGE and GENERATE_SERIES: ARRAYs, of which none is made where its values become rows (`explode.py`).
 
 SEQUENCE(a, b)                           →  SEQUENCE(a, b, CASE WHEN a <= b THEN 1 ELSE -1 END)
 GENERATE_SERIES(d, e, INTERVAL 1 MONTH)  →  SEQUENCE(d, e, 1, 0, 0): months, days and microseconds
@@ -7,22 +7,18 @@ GENERATE_SERIES(d, e, INTERVAL 1 MONTH)  →  SEQUENCE(d, e, 1, 0, 0): months, d
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, DATE, INT, INTERVAL, NULL, TIMESTAMP, unify
+from squallpy.base.types import BIGINT, DATE, INT, INTERVAL, NULL, TIMESTAMP, VARCHAR, Shape, nested_type, unify
 from squallpy.catalog.relation import CONSTANT, Field, Relation, Series
+from squallpy.functions.generators import SERIES
 from squallpy.logical.bind.aggregates.calls import head
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime import intervals
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.coercion import coerce, coerce_exactly
 from squallpy.logical.expression_builders import call, case
-from squallpy.logical.expressions import Column, Expr, Literal
+from squallpy.logical.expressions import Call, Cast, Column, Expr, Literal
 from squallpy.logical.nodes import Scan
 
-SERIES = {  # closed, strict
-    "SEQUENCE": (True, True),
-    "GENERATE_SERIES": (True, False),
-    "RANGE": (False, False),
-}
 COLUMNS = {"RANGE": "id", "GENERATE_SERIES": "generate_series"}  # what a table function calls its column
 ONE, MINUS_ONE, ZERO = Literal(1, INT), Literal(-1, INT), Literal(0, INT)
 MANY = "CAST it to TIMESTAMP for a step of hours"
@@ -74,6 +70,14 @@ def series(s: Scalars, node: exp.Anonymous, keeps_empty: bool) -> tuple[Expr, Se
     return call("sequence", start, stop, *(coerce(part, BIGINT) for part in steps)), Series(
         name, closed, strict, keeps_empty
     )
+
+
+def series_array(s: Scalars, node: exp.Anonymous) -> Expr:
+    """Bind a series as an ARRAY of its values."""
+    value, made = series(s, node, keeps_empty=False)
+    assert isinstance(value, Call)
+    array = call("series_array", Literal(made.function, VARCHAR), *value.args)
+    return Cast(array, nested_type(Shape.ARRAY, (value.type,)))
 
 
 def one_row(ctx: Context) -> Scan:

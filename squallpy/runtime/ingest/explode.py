@@ -16,17 +16,14 @@ from squallpy.base.types import DATE, TIMESTAMP, YEARS, Kind, Type
 from squallpy.catalog.relation import Elements, Hops, Relation, Series, Split
 from squallpy.logical.expressions import Expr, Literal, children, columns
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
-from squallpy.runtime.evaluate.scalar import datetime as dates
 from squallpy.runtime.evaluate.scalar.json import elements
 from squallpy.runtime.evaluate.scalar.text import match_regex
+from squallpy.runtime.evaluate.series import expand_series, positions_within
 from squallpy.runtime.evaluate.text_column_casts import column_type, parse_texts
 from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, arrow_type, from_arrow, full
 from squallpy.runtime.kernels.memory_regions import Words
 
 Mask = npt.NDArray[np.bool_]
-MOST_VALUES = 1_000_000  # of a series
-MOST_ROWS = 50_000_000  # that series make of a batch
-MOST_DAYS = 100_000_000  # of a step, which have room in microseconds
 
 
 def columns_of(relation: Relation, fields: tuple[str, ...]) -> tuple[str, ...]:
@@ -104,20 +101,9 @@ def _elements(texts: pa.Array, there: Mask, types: Sequence[Type], kept: bool) -
 
 def _spaced(arguments: list[Words], there: Mask, series: Series, type: Type) -> tuple[Words, pa.Array, pa.Array]:
     """Expand series: the row of each value, the value and its position; arguments are those of the rows `there`."""
-    start, stop, *step = arguments
-    counts = _counts(start, stop, step, series, type)
-    if np.any(counts > MOST_VALUES):
-        message = f"{series.function} of {int(counts.max()):,} values"
-        raise SquallError("SQ5001", message, hint=f"{MOST_VALUES:,} are the most for a row")
-    if (total := int(counts.sum())) > MOST_ROWS:
-        raise SquallError(
-            "SQ5001", f"{series.function} makes {total:,} rows of a batch", hint="make the batches smaller"
-        )
-    of = np.flatnonzero(there)
-    which = np.repeat(np.arange(len(of)), counts)
-    positions = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
-    values = _value(start[which], positions, [part[which] for part in step], type)
-    at, found = of[which], _array(values, type)
+    counts, values = expand_series(arguments, series, type)
+    of, positions = np.flatnonzero(there), positions_within(counts)
+    at, found = np.repeat(of, counts), _array(values, type)
     if series.kept and len(missing := np.setdiff1d(np.arange(len(there)), of[counts > 0])):
         nothing = pa.nulls(len(missing))
         found = pa.concat_arrays([found, nothing.cast(found.type)])
@@ -125,54 +111,10 @@ def _spaced(arguments: list[Words], there: Mask, series: Series, type: Type) -> 
     return at, found, pa.array(positions)
 
 
-def _counts(start: Words, stop: Words, step: list[Words], series: Series, type: Type) -> Words:
-    """Count the values of each series; SQ5001 for steps that never reach the stop."""
-    months, even = _step(step, type)
-    if np.any((months != 0) & (even != 0)):
-        raise SquallError("SQ5001", f"a step of {series.function} is of months and of days", hint="use one of them")
-    way, ahead = np.sign(months + np.sign(even)), (stop > start).astype(np.int64) - (stop < start)
-    if np.any((way == 0) & ((ahead != 0) | np.bool_(not series.strict))):
-        raise SquallError("SQ5001", f"a step of {series.function} is 0", hint="write 1, or -1 to go down")
-    if series.strict and np.any(way * ahead < 0):
-        raise SquallError("SQ5001", f"a step of {series.function} leads away from its stop", hint="use GENERATE_SERIES")
-    # NB: without a sign, 64 bits have room for what is between any two numbers
-    apart = np.maximum(start, stop).view(np.uint64) - np.minimum(start, stop).view(np.uint64)
-    width = np.maximum(np.abs(even).view(np.uint64), np.uint64(1))
-    counts = np.minimum(apart // width, np.uint64(2**62)).astype(np.int64) + 1
-    if not series.includes_stop:
-        counts -= apart % width == 0
-    if np.any(by_month := months != 0):
-        first, last = (dates.days(bound, type).astype("datetime64[M]").astype(np.int64) for bound in (start, stop))
-        steps = np.abs(last - first) // np.maximum(np.abs(months), 1)
-        final = dates.add_months(start, steps * months, type)  # which is in the month of the stop, or before
-        inside = (stop - final) * way >= int(not series.includes_stop)
-        counts = np.where(by_month, steps + inside, counts)
-    return np.where(way * ahead < 0, 0, counts)
-
-
 def _array(values: Words, type: Type) -> pa.Array:
     if type == DATE:
         return pa.array(values.astype(np.int32)).view(arrow_type(DATE))
     return pa.array(values).cast(arrow_type(TIMESTAMP)) if type == TIMESTAMP else pa.array(values)
-
-
-def _step(step: list[Words], type: Type) -> tuple[Words, Words]:
-    """Read a step as months, and as days of DATEs, microseconds of TIMESTAMPs or a number."""
-    if len(step) == 1:
-        return np.zeros(len(step[0]), np.int64), step[0]
-    months, days, micros = step
-    if np.any(np.abs(days) > MOST_DAYS):
-        raise SquallError("SQ5001", f"a step of {np.abs(days).max():,} days", hint=f"{MOST_DAYS:,} are the most")
-    return months, days if type == DATE else days * dates.DAY + micros
-
-
-def _value(start: Words, positions: Words, step: list[Words], type: Type) -> Words:
-    """Compute the values of a series at positions."""
-    months, even = _step(step, type)
-    values = start + positions * even
-    return (
-        np.where(months != 0, dates.add_months(start, positions * months, type), values) if np.any(months) else values
-    )
 
 
 def _windows(times: Words, there: Mask, hops: Hops) -> tuple[Words, pa.Array, pa.Array]:

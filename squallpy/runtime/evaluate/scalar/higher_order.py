@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Call, Lambda
 from squallpy.runtime.evaluate.evaluator_table import Evaluated, evaluator
-from squallpy.runtime.evaluate.scalar.json import READER, elements, write_json
+from squallpy.runtime.evaluate.scalar.json import READER, elements, join_parts, write_json
+from squallpy.runtime.evaluate.series import positions_within
 from squallpy.runtime.evaluate.text_column_casts import column_type, parse_texts
 from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, all_valid, from_arrow, full, take
 from squallpy.runtime.kernels.memory_regions import Words
@@ -38,7 +39,7 @@ class Flat(NamedTuple):
 
     def positions(self) -> Vec:
         """Number the elements of each row from 0 on."""
-        return Vec(np.arange(len(self.rows)) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts))
+        return Vec(positions_within(self.counts))
 
 
 def _flat(vec: Vec, rows: int, element: Type | None) -> Flat:
@@ -151,18 +152,11 @@ def _over(of_map: bool, made: Callable[[Flat, Vec, int], Vec]) -> Callable[[Call
     return make
 
 
-def _joined(parts: pa.Array, counts: Words, brackets: str) -> pa.Array:
-    """Write the parts of each row between brackets."""
-    ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    text = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(ends), parts), ",")
-    return pc.binary_join_element_wise(brackets[0], text, brackets[1], "").cast(pa.string())
-
-
 def _filtered(brackets: str) -> Callable[[Flat, Vec, int], Vec]:
     def made(flat: Flat, kept: Vec, rows: int) -> Vec:
         chosen = _is_true(kept)
         parts = flat.parts.filter(pa.array(chosen))
-        return Vec(_joined(parts, np.bincount(flat.rows[chosen], minlength=rows), brackets))
+        return Vec(join_parts(parts, np.bincount(flat.rows[chosen], minlength=rows), brackets))
 
     return made
 
@@ -189,13 +183,13 @@ def _all(flat: Flat, found: Vec, rows: int) -> Vec:
 
 
 def _transformed(flat: Flat, made: Vec, rows: int) -> Vec:
-    return Vec(_joined(made.values, flat.counts, "[]"))
+    return Vec(join_parts(made.values, flat.counts, "[]"))
 
 
 def _with_values(flat: Flat, made: Vec, rows: int) -> Vec:
     assert flat.keys is not None
     names = pa.array([write_json(key) for key in flat.keys.to_pylist()], pa.string())
-    return Vec(_joined(pc.binary_join_element_wise(names, made.values, ":"), flat.counts, "{}"))
+    return Vec(join_parts(pc.binary_join_element_wise(names, made.values, ":"), flat.counts, "{}"))
 
 
 evaluator("array_transform")(_over(False, _transformed))

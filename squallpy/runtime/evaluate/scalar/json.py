@@ -109,6 +109,13 @@ def elements(text: str) -> tuple[list[str], list[str | None]]:
     return keys, values
 
 
+def join_parts(parts: pa.Array, counts: Any, brackets: str) -> pa.Array:
+    """Write the parts of each row between brackets."""
+    ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    text = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(ends), parts), ",")
+    return pc.binary_join_element_wise(brackets[0], text, brackets[1], "").cast(pa.string())
+
+
 def spark_text(text: str, code: str) -> str:
     """Write a nested value as CAST does: {"a":[1,null]} of code ([.)  →  {[1, null]}, of {[.  →  {a -> [1, null]}"""
     return _spark_text(READER.decode(text), code, 0)[0]

@@ -9,12 +9,21 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from squallpy.base.types import Kind, Shape
+import numpy as np
+import pyarrow.compute as pc
+
+from squallpy.base.types import VARCHAR, Kind, Shape
+from squallpy.catalog.relation import Series
 from squallpy.frontend.schema_text import read_schema
-from squallpy.runtime.evaluate.evaluator_table import value_evaluator
+from squallpy.functions.generators import SERIES
+from squallpy.logical.expressions import Call
+from squallpy.runtime.evaluate.casts import cast
+from squallpy.runtime.evaluate.evaluator_table import Evaluated, evaluator, parameter, value_evaluator
 from squallpy.runtime.evaluate.scalar.held_values import held_text
-from squallpy.runtime.evaluate.scalar.json import READER, Number, held_element, spark_text, write_json
+from squallpy.runtime.evaluate.scalar.json import READER, Number, held_element, join_parts, spark_text, write_json
 from squallpy.runtime.evaluate.scalar.text import check_room
+from squallpy.runtime.evaluate.series import expand_series
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, all_valid, full, to_arrow
 
 Elements = list[Any]
 
@@ -232,3 +241,23 @@ def from_json(text: str, schema: str) -> str | None:
 def _plain_text(held: str) -> str:
     """Return a value that is no part of another as it is held: a text without quotes."""
     return str(json.loads(held)) if held.startswith('"') else held
+
+
+@evaluator("series_array")
+def series_array(call: Call, args: Evaluated) -> VectorFunction:
+    """Write series as ARRAYs."""
+    function, type = parameter(call, 0), call.args[1].type
+    series = Series(function, *SERIES[function])
+
+    def run(frame: VectorFrame) -> Vec:
+        vecs = [full(arg(frame), given.type, frame.rows) for arg, given in zip(args[1:], call.args[1:], strict=True)]
+        valid = all_valid(*(vec.valid for vec in vecs))
+        there = np.arange(frame.rows) if valid is None else np.flatnonzero(valid)
+        counts, values = expand_series([np.asarray(vec.values)[there] for vec in vecs], series, type)
+        texts = to_arrow(cast(Vec(values), type, VARCHAR, len(values), call), VARCHAR, len(values))
+        parts = pc.binary_join_element_wise('"', texts, '"', "") if type.is_temporal else texts
+        of_rows = np.zeros(frame.rows, np.int64)
+        of_rows[there] = counts
+        return Vec(join_parts(parts, of_rows, "[]"), valid)
+
+    return run
