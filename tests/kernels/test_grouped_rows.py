@@ -74,9 +74,16 @@ class Graphs:
         changed, numbers = changed[numbers >= 0], numbers[numbers >= 0]
         done = rows.add_steps(numbers, rows.intern_nodes(changed[:, 1:2]), changed[:, 2].copy())
         given = np.column_stack([*rows.intern(its[:, :2]), its[:, 2]])
-        for row, sign in zip(*(some.tolist() for some in rows.propagate(given, done, most, self.learn)), strict=True):
+        derived = rows.propagate(given, done, most, self.learn, is_counted=True)
+        assert derived.rows and derived.groups and derived.nodes
+        counts = Counter[int](), Counter[int]()
+        for row, sign in zip(*(some.tolist() for some in derived.rows), strict=True):
             assert (tuple(row) in self.there) == (sign < 0), f"{row} {sign}"
             (self.there.add if sign > 0 else self.there.remove)(tuple(row))
+            for count, value in zip(counts, row, strict=True):
+                count[value] += sign
+        for count, (keys, times) in zip(counts, (derived.groups, derived.nodes), strict=True):
+            assert {k: n for k, n in count.items() if n} == dict(zip(keys[:, 0].tolist(), times.tolist(), strict=True))
 
     def check(self) -> None:
         """Compare rows, and all that is stored of them, with what follows from sources and steps."""

@@ -7,9 +7,10 @@ import pyarrow as pa
 import pytest
 
 from squallpy.program.auxiliary.fixpoint import Fixpoint
+from squallpy.runtime.auxiliary.fixpoint_groups import GroupedFixpointMaintainer
 from squallpy.script_session import ScriptSession
 from squallpy.testing.compare_rows import difference, rows_of
-from squallpy.testing.engines import KilledEngine, LocalEngine, MemoryEngine, VolatileEngine
+from squallpy.testing.engines import KilledEngine, LocalEngine, MemoryEngine, PartitionedEngine, VolatileEngine
 from squallpy.testing.oracle import MULT, Oracle
 from tests.marks import long
 
@@ -88,6 +89,40 @@ def check(engines: list[MemoryEngine], query: str, given: list[dict[str, pa.Tabl
 @pytest.mark.parametrize("name", QUERIES)
 def test_oracle_queries(name: str, tmp_path: Path) -> None:
     check([LocalEngine(), VolatileEngine()], query_of(name), batches(1, 12, 8), tmp_path)
+
+
+SUMS = {
+    "SELECT COUNT(*) AS n, SUM(a) AS a, COUNT(b) AS b, SUM(LENGTH(b)) AS l FROM r": (False, True),
+    "SELECT a, COUNT(*) AS n, SUM(a + 1) AS s FROM r GROUP BY a": (False, True),
+    "SELECT SUBSTRING(b, 1, 1) AS c, COUNT(*) AS n FROM r WHERE b <> 'a' GROUP BY SUBSTRING(b, 1, 1)": (False, True),
+    "SELECT COUNT(*) AS n, SUM(a) AS s FROM r WHERE a > 1": (False, True),
+    "SELECT COUNT(*) AS n, SUM(a) AS s FROM r WHERE b > 'c'": (True, False),
+    "SELECT a, SUM(LENGTH(b)) AS s FROM r GROUP BY a": (True, False),
+    "SELECT SUM(a * LENGTH(b)) AS s, AVG(a) AS a FROM r": (True, False),
+    "SELECT COUNT(*) AS n, MAX(a) AS m FROM r": (False, True),
+    "SELECT a, b, COUNT(*) AS n FROM r GROUP BY a, b": (True, False),
+    "SELECT p.a, p.n, q.s FROM (SELECT a, COUNT(*) AS n FROM r GROUP BY a) p,"
+    " (SELECT SUM(a * LENGTH(b)) AS s FROM r) q": (True, True),
+}
+
+
+@pytest.mark.parametrize("query", [*list(SUMS)[:2], list(SUMS)[-1], *map(long, list(SUMS)[2:-1])])
+def test_oracle_sums_of_parts(query: str, tmp_path: Path) -> None:
+    whole = f"WITH RECURSIVE r (a, b) AS ({QUERIES['three rules']}) {query}"
+    check([LocalEngine(), VolatileEngine(), PartitionedEngine(3)], whole, batches(3, 12, 8), tmp_path)
+
+
+@pytest.mark.parametrize(("query", "expected"), SUMS.items())
+def test_eager_sums(query: str, expected: tuple[bool, bool], tmp_path: Path) -> None:
+    """Rows are listed only if a delta reads both parts of them."""
+    path = tmp_path / "q.sql"
+    path.write_text(script(f"WITH RECURSIVE r (a, b) AS ({QUERIES['filtered']}) {query}"))
+    session = ScriptSession(path)
+    feeds = [feed for feed in session.compile(session.script.queries, 1, {}).plan.feeds if feed.auxiliary]
+    (feed,) = [feed for feed in feeds if isinstance(feed.auxiliary and feed.auxiliary.kind, Fixpoint)]
+    assert feed.auxiliary
+    sums = GroupedFixpointMaintainer(feed, feed.auxiliary).sums
+    assert (sums.needs_rows, sums.needs_numbers) == expected
 
 
 @pytest.mark.parametrize("name", ["right", long("three rules"), long("twice")])

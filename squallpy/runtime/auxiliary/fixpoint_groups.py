@@ -15,6 +15,7 @@ import numpy as np
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.fixpoint import Atom, Fixpoint, Rule
+from squallpy.runtime.auxiliary.eager_sums import EagerSums
 from squallpy.runtime.auxiliary.fixpoint import FixpointMaintainer, endless
 from squallpy.runtime.auxiliary.fixpoint_leaves import FixpointLeaves, Own
 from squallpy.runtime.auxiliary.fixpoint_rules import (
@@ -82,7 +83,12 @@ class GroupedFixpointMaintainer(FixpointMaintainer):
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan, own: Own | None = None) -> None:
         super().__init__(feed, aux, own)
-        self._layout = _Layout(feed.relation.name, aux, self._kind)
+        self._layout = layout = _Layout(feed.relation.name, aux, self._kind)
+        of_parts: list[dict[str, tuple[int, Column]]] = [{}, {}]
+        for title, (at, column) in self._titles.items():
+            part, among = (0, layout.group) if at in layout.group else (1, layout.rest)
+            of_parts[part][title] = among.index(at), column
+        self.sums = EagerSums(feed, of_parts, self._titles)
 
     @staticmethod
     def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
@@ -108,12 +114,17 @@ class GroupedFixpointMaintainer(FixpointMaintainer):
             given = np.column_stack([*rows.intern(found), often])
         self._learn(rows, rows.unknown_of(np.concatenate([changed[:, 1], given[:, 1]])), stored, names)
         try:
-            found, often = rows.propagate(
-                given, changed, self._kind.most, lambda numbers: self._learn(rows, numbers, stored, names)
+            derived = rows.propagate(
+                given,
+                changed,
+                self._kind.most,
+                lambda numbers: self._learn(rows, numbers, stored, names),
+                self.sums.needs_rows,
+                self.sums.needs_numbers,
             )
         except EndlessError:
             raise endless(self._kind) from None
-        return self._rows.of_keys(found, often, self._titles, names, is_distinct=True) if len(found) else {}
+        return self.sums(derived.rows, (derived.groups, derived.nodes), names)
 
     def _rows_of(self, store: Store) -> GroupedRows:
         rows = store[self._layout.rows]

@@ -13,7 +13,7 @@ Source: Knuth, *The Art of Computer Programming* 3, §6.4, on buckets; Bronson, 
 
 from typing import Final
 
-from squallpy.runtime.kernels.intrinsics import load, load32, lowest, multiply_high, store, store32
+from squallpy.runtime.kernels.intrinsics import load, load32, lowest, store, store32
 from squallpy.runtime.kernels.kernel_compiler import inlined
 from squallpy.runtime.kernels.line_comparison import equal32, equal64
 
@@ -31,7 +31,8 @@ ROOM: Final = 8  # times its size, a table that grows may take so much of an are
 
 LINE: Final = 64  # bytes of a bucket
 _LENGTH: Final = 0xFFFFFFFF
-GOLDEN: Final = -0x61C8864680B583EB
+_GOLDEN: Final = 0x9E3779B1  # 2³² by the golden ratio
+_HALF: Final = (1 << 32) - 1
 
 
 @inlined
@@ -60,9 +61,18 @@ def length_of(head: int) -> int:
 
 
 @inlined
+def bucket_among(key: int, buckets: int) -> int:
+    """Return the number of a key's bucket: twice as many buckets have two for each.
+
+    NB: products of halves of words, of which a processor makes several at once.
+    """
+    return (((key & KEY) * _GOLDEN & _HALF) * (buckets & _HALF)) >> 32
+
+
+@inlined
 def bucket_of(key: int, places: int, kind: int) -> int:
     """Return the number of a key's bucket."""
-    return multiply_high(key * GOLDEN, places >> (4 - kind))
+    return bucket_among(key, places >> (4 - kind))
 
 
 @inlined
@@ -176,16 +186,41 @@ def free_place(table: int, places: int, key: int, kind: int) -> int:
 
 
 @inlined
+def _double(table: int, places: int, target: int) -> None:
+    """Copy words to a table with twice as many buckets: those of a bucket to two of them, in order.
+
+    The other way, to look for a free place for each, waits for the word before to be stored.
+    """
+    buckets, left = places >> 3, 0
+    for b in range(buckets):
+        near, far = 0, 0
+        for i in range(8):
+            word = load(table, 8 * b + i)
+            behind = bucket_among(word, 2 * buckets) - 2 * b
+            is_far, is_here = behind & 1, 1 if word != 0 and behind >> 1 == 0 else 0
+            store(target, 16 * b + (8 + far if is_far == 1 else near), word if is_here == 1 else 0)
+            near, far = near + (is_here & ~is_far), far + (is_here & is_far)
+            left += (1 if word != 0 else 0) - is_here
+    for at in range(places if left > 0 else 0):
+        word = load(table, at)
+        if word != 0 and bucket_among(word, buckets) != at >> 3:
+            store(target, free_place(target, 2 * places, word & KEY, WORDS), word)
+
+
+@inlined
 def resize(head: int, state: int, arena: int, size_class: int, kind: int) -> None:
     """Move the entries of a table to a block of another class, for which there is room; −1: there are none."""
     places, table, block = places_of(head, kind), block_of(head, arena), 0
     if size_class >= 0:
         block = take_block(state, arena, size_class)
         size, target = 4 * units_of(size_class) >> kind, arena + UNIT * block
-        for i in range(places):
-            key = key_at(table, i, kind)
-            if key != 0:
-                _copy(table, i, target, free_place(target, size, key, kind), kind)
+        if kind == WORDS and places >= 8 and size == 2 * places:
+            _double(table, places, target)
+        else:
+            for i in range(places):
+                key = key_at(table, i, kind)
+                if key != 0:
+                    _copy(table, i, target, free_place(target, size, key, kind), kind)
     give_block(head, state, arena)
     set_block(head, block, size_class, load(head, 0) & OWNED)
 

@@ -41,8 +41,17 @@ from squallpy.runtime.kernels.grouped_entries import (
     place_of,
     word_at,
 )
-from squallpy.runtime.kernels.grouped_tasks import BEHIND, ONE, RECORD, item_of, schedule, write_record
-from squallpy.runtime.kernels.intrinsics import load, prefetch, shift_right, store
+from squallpy.runtime.kernels.grouped_tasks import (
+    BEHIND,
+    ONE,
+    RECORD,
+    item_of,
+    items_of,
+    iteration_at,
+    schedule,
+    write_record,
+)
+from squallpy.runtime.kernels.intrinsics import load, lowest, prefetch, shift_right, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
 
@@ -92,11 +101,49 @@ NEEDS_ITEMS: Final = 6
 NEEDS_GONE: Final = 7
 NEEDS_OUT: Final = 8
 NEEDS_TIMES: Final = 9
+NEEDS_WINDOW: Final = 10
 
 # What happens to a row: bits.
 COMES: Final = 1  # derivations follow from it
 GOES: Final = 2
 IS_NEW: Final = 4  # it was not there before the batch
+
+
+@inlined
+def next_time(bits: int, words: int, least: int) -> int:
+    """Find the first time from `least` on for which records wait, or −1."""
+    word = least >> 6
+    if word >= words:
+        return -1
+    found = load(bits, word) & (-1 << (least & 63))
+    while found == 0:
+        word += 1
+        if word >= words:
+            return -1
+        found = load(bits, word)
+    return 64 * word + lowest(found)
+
+
+@inlined
+def is_endless(first: int, count: int, tasks: int, before: int, time: int, most: int) -> bool:
+    """True if some group has derivations after its last iteration."""
+    for r in range(count):
+        record = first + _BYTES * r
+        items, length = items_of(record, tasks, before), load(record, 2)
+        for i in range((length & LOW) + (length >> 32)):
+            if iteration_at(time, load(items, i)) > most:
+                return True
+    return False
+
+
+@inlined
+def report(rows: int, count: int, key: int, node: int, goes: int) -> int:
+    """Append a row that comes, or goes (1), to those of the batch; returns how many there are now.
+
+    A row is group, node, and 1 if it goes, in 31, 32 and 1 bits.
+    """
+    store(rows, count, ((key & KEY) - 1) << 33 | 2 * node | goes)
+    return count + 1
 
 
 @inlined
@@ -203,7 +250,7 @@ def drop_entries(head: int, arena: int, rows_state: int, ended: int, count: int)
 
 
 @inlined
-def clean(frame: Vector, gone: int, out: Vector, marks: Vector, emptied: Vector, state: Vector) -> int:
+def clean(frame: Vector, gone: int, rows: int, marks: Vector, emptied: Vector, state: Vector) -> int:
     """Drop entries without derivations, and tell which rows went; marks of the batch go."""
     arena, rows_state, head_of_all, dropped = frame[ROWS], frame[HEAD] + 8 * ROWS_STATE, frame[HEAD], 0
     for i in range(state[CLEANED], state[GONE]):
@@ -227,8 +274,7 @@ def clean(frame: Vector, gone: int, out: Vector, marks: Vector, emptied: Vector,
             at = place_of(table, places, key, iteration, kind)
             word = word_at(table, at, kind)
         if word & NOTED != 0 and (word & ONLY != 0 or chosen_place(table, places, key, kind) < 0):
-            out[state[OUT]] = (key - 1) << 33 | 2 * node | 1
-            state[OUT] += 1
+            state[OUT] = report(rows, state[OUT], key, node, 1)
         if count_at(table, at, kind) == 0:
             drop(head, arena, at, kind)
             dropped += before - length_of(head)

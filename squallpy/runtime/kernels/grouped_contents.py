@@ -255,6 +255,37 @@ def columns_of(out: Vector, groups: Vector, nodes: Vector, picks: Vector) -> tup
     return columns, times
 
 
+@kernel(f"void({VECTOR}, {VECTOR}, {VECTOR})")
+def count_rows(out: Vector, by_group: Vector, by_node: Vector) -> None:
+    """Count for each group and node how many rows came, less those that went, modulo 2³²: two numbers in a word."""
+    groups, nodes, rows, node, count = address(by_group), address(by_node), address(out), 0, 0
+    for i in range(len(out)):
+        row = load(rows, i)
+        group, sign = row >> 33, 1 - 2 * (row & 1)
+        store32(groups, group, load32(groups, group) + sign)
+        if row >> 1 & LOW != node:
+            store32(nodes, node, load32(nodes, node) + count)
+            node, count = row >> 1 & LOW, 0
+        count += sign
+    if len(out) > 0:
+        store32(nodes, node, load32(nodes, node) + count)
+
+
+@kernel(f"Tuple(({MATRIX}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX})")
+def counted_keys(counts: Vector, keys: Vector) -> tuple[Words, Words]:
+    """Return the keys whose number is not 0, and these numbers, as `count_rows` has left them."""
+    n, width, found = keys.shape[0], keys.shape[1], 0
+    numbers, places = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    for i in range(n):
+        numbers[found], places[found] = load32(address(counts), i) << 32 >> 32, i
+        found += 1 if numbers[found] != 0 else 0
+    chosen = np.empty((found, width), np.int64)
+    for i in range(found):
+        for j in range(width):
+            chosen[i, j] = keys[places[i], j]
+    return chosen, numbers[:found].copy()
+
+
 @kernel(f"int64({VECTOR}, {VECTOR}, int64)")
 def part_rows(out: Vector, marks: Vector, bit: int) -> int:
     """Move the rows of nodes whose mark has a bit behind all others; returns how many others there are."""

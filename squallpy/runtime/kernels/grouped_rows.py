@@ -4,7 +4,7 @@
 
     rows = GroupedRows(2, (0,))
     rows.intern([[7, 1]])                               →   group 0, node 0
-    rows.propagate([[0, 0, 1]], [], 100, expand)        →   [[7, 1]], [1], and what the steps of node 0 add
+    rows.propagate([[0, 0, 1]], [], 100, expand).rows   →   [[7, 1]], [1], and what the steps of node 0 add
 
 A row is of the group with its values of some columns, which every rule copies, and a node, those of the others. What
 rules derive from a row depends on its node alone: the steps of nodes are found once, by joins, and hold for all groups.
@@ -13,7 +13,7 @@ the places that are free, a record of a pool with its indexes 60.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -48,6 +48,18 @@ class EndlessError(Exception):
     """Derivations that go on after the last iteration that may be."""
 
 
+Change = tuple[Words, Words]
+"""Keys, and how often each came or, below 0, went."""
+
+
+class GroupedChange(NamedTuple):
+    """Rows that came or went with a batch; and groups and nodes, by how many rows of them did: as far as asked for."""
+
+    rows: Change | None
+    groups: Change | None
+    nodes: Change | None
+
+
 class GroupedRows(Container):
     """A container of rows, each with an iteration as last column of its key, and how many derivations it has in it.
 
@@ -74,8 +86,11 @@ class GroupedRows(Container):
         self._times = Pool(2, _COUNT, ((0,),), storage, f"{name}.times")
         """How often a node derives another, by their numbers."""
         self._new_groups, self._new_nodes = list[Words](), list[Words]()
-        arrays = (at.NEEDS_DATES, at.NEEDS_RECORDS, at.NEEDS_ITEMS, at.NEEDS_GONE, at.NEEDS_OUT)
+        arrays = (
+            at.NEEDS_DATES, at.NEEDS_RECORDS, at.NEEDS_ITEMS, at.NEEDS_GONE, at.NEEDS_OUT, at.NEEDS_WINDOW,
+        )  # fmt: skip
         self._scratch = {need: np.empty(_SCRATCH * _PARTS.get(need, 1), np.int64) for need in arrays}
+        self._arrays: dict[str, Words] = {}
         self._area = Area(storage, name, dict.fromkeys(_REGIONS, _BIRTH), scalars=entries.SCALARS)
 
     def intern(self, rows: Words) -> tuple[Words, Words]:
@@ -127,13 +142,16 @@ class GroupedRows(Container):
         self._area.head[entries.KNOWN] += len(numbers)
         self._heads(entries.NODES)[numbers, 0] |= OWNED
 
-    def propagate(self, sources: Words, steps: Words, most: int, expand: Expand) -> tuple[Words, Words]:
-        """Derive what follows from changes; return rows that came and went, and 1 or −1 for each.
+    def propagate(
+        self, sources: Words, steps: Words, most: int, expand: Expand, is_listed: bool = True, is_counted: bool = False
+    ) -> GroupedChange:
+        """Derive what follows from changes; return the rows that came and went.
 
         Args:
             sources: Group, node, and how many derivations there are more in iteration 1.
             steps: Node, node, and 1 or −1, as `add_steps` has returned them.
             most: The iteration after which there may be none.
+            is_listed: Return rows; and `is_counted`: numbers by group and by node.
 
         Raises:
             EndlessError: There are.
@@ -144,7 +162,8 @@ class GroupedRows(Container):
         state[at.MOST_OFFSET] = base + DEEPEST
         heads = np.zeros(last + base + DEEPEST + 64, np.int64)
         bits = np.zeros((len(heads) >> 6) + 1, np.int64)
-        offsets = np.zeros(self.groups.top, np.int64)
+        groups, nodes = self.groups.top, self.nodes.top
+        offsets, words = self._zeros("offsets", groups), self._zeros("words", nodes)
         scratch, count = self._scratch, count_tasks(area.current(), steps)
         tasks = np.empty(count + 1, np.int64)
         if RECORD * (count + len(sources)) > len(scratch[at.NEEDS_DATES]):
@@ -152,8 +171,7 @@ class GroupedRows(Container):
         state[at.DATES] = list_tasks(
             area.current(), sources, steps, offsets, heads, bits, base, tasks, scratch[at.NEEDS_DATES]
         )
-        words = np.zeros(self.nodes.top, np.int64)
-        queue, emptied = np.empty_like(words), np.empty_like(words)
+        queue, emptied = self._zeros("queue", nodes), self._zeros("emptied", nodes)
         while True:
             answer = propagate(
                 area.current(),
@@ -167,6 +185,7 @@ class GroupedRows(Container):
                 queue,
                 emptied,
                 scratch[at.NEEDS_GONE],
+                scratch[at.NEEDS_WINDOW],
                 scratch[at.NEEDS_OUT],
                 state,
                 most,
@@ -186,14 +205,38 @@ class GroupedRows(Container):
             else:
                 scratch[answer] = _widened(scratch[answer], _PARTS.get(answer, 1))
         out = scratch[at.NEEDS_OUT][: state[at.OUT]]
-        if state[at.TWICE]:
-            out = _net(out, contents.part_rows(out, words, at.IS_TWICE))
-        columns, times = contents.columns_of(out, self.groups.keys, self.nodes.keys, self._picks)
+        counted = self._count(out) if is_counted else (None, None)  # NB: what is listed is put in order there
+        derived = GroupedChange(self._list(out, words if state[at.TWICE] else _NONE) if is_listed else None, *counted)
         self._new_groups.append(sources[:, 0])
         self._new_nodes.append(emptied[: state[at.EMPTY]])
         self._forget_empty()
         self._forget_scratch(_KEPT)
+        return derived
+
+    def _list(self, out: Words, marks: Words) -> Change:
+        """Return rows that came and went, and 1 or −1 for each.
+
+        Args:
+            marks: Those of nodes, if a row may have done both.
+        """
+        if len(marks):
+            out = _net(out, contents.part_rows(out, marks, at.IS_TWICE))
+        columns, times = contents.columns_of(out, self.groups.keys, self.nodes.keys, self._picks)
         return columns.T, times
+
+    def _count(self, out: Words) -> tuple[Change, Change]:
+        """Return groups and nodes, and how many rows of each came, less those that went."""
+        by_group, by_node = (self._zeros(*each) for each in (("group", self.groups.top), ("node", self.nodes.top)))
+        contents.count_rows(out, by_group, by_node)
+        return contents.counted_keys(by_group, self.groups.keys), contents.counted_keys(by_node, self.nodes.keys)
+
+    def _zeros(self, name: str, count: int) -> Words:
+        """Return an array of zeros, which is that of the batch before if there is room."""
+        if name not in self._arrays or len(self._arrays[name]) < count:
+            self._arrays[name] = np.empty(count + count // 8, np.int64)
+        array = self._arrays[name][:count]
+        array[:] = 0
+        return array
 
     def _forget_scratch(self, most: int) -> None:
         """Let go of arrays of more words, as a first batch needs them."""

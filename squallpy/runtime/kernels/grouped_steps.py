@@ -15,23 +15,21 @@ known to be their group's only one, and done with when they are found. Others ar
 from typing import Final
 
 from squallpy.runtime.kernels.arena_tables import (
-    GOLDEN,
     KEY,
     KEYS,
-    LINE,
     OWNED,
-    ROOM,
     UNIT,
     WORDS,
     block_of,
-    bucket_of,
     class_for,
+    drop,
     is_full,
     length_of,
     matches,
     places_of,
     resize,
 )
+from squallpy.runtime.kernels.arena_tables import ROOM as ROOM_TO_GROW
 from squallpy.runtime.kernels.grouped_batch import (
     APPLY,
     CHANGED,
@@ -39,6 +37,7 @@ from squallpy.runtime.kernels.grouped_batch import (
     CLEAN,
     COMES,
     DATES,
+    DONE,
     DONE_HERE,
     EMPTY,
     ENDLESS,
@@ -60,6 +59,7 @@ from squallpy.runtime.kernels.grouped_batch import (
     NEEDS_RECORDS,
     NEEDS_ROWS,
     NEEDS_TIMES,
+    NEEDS_WINDOW,
     NEXT,
     NODES_HERE,
     OPEN,
@@ -72,8 +72,29 @@ from squallpy.runtime.kernels.grouped_batch import (
     WAITING,
     clean,
     drop_entries,
+    is_endless,
+    next_time,
+    report,
     settle,
 )
+from squallpy.runtime.kernels.grouped_blocks import (
+    APART,
+    FINAL,
+    GROWTH,
+    LESS,
+    MORE,
+    NOTE,
+    NOTES,
+    ROOM,
+    SIZE,
+    START,
+    gather,
+    line_at,
+    list_apart,
+    mark_of,
+    words_of,
+)
+from squallpy.runtime.kernels.grouped_changes import SINGLE, find_free, find_single, free_place_again, place_in_line
 from squallpy.runtime.kernels.grouped_entries import (
     CHOSEN,
     COUNT,
@@ -111,63 +132,14 @@ from squallpy.runtime.kernels.grouped_tasks import (
     kind_of_record,
     write_record,
 )
-from squallpy.runtime.kernels.intrinsics import load, load32, lowest, multiply_high, prefetch, shift_right, store
-from squallpy.runtime.kernels.kernel_compiler import VECTOR, Vector, address, inlined, kernel
-from squallpy.runtime.kernels.line_comparison import equal64
+from squallpy.runtime.kernels.intrinsics import load, load32, move, prefetch, shift_right, store
+from squallpy.runtime.kernels.kernel_compiler import VECTOR, Vector, address, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
 
 _BYTES: Final = 8 * RECORD
-_ENTRY: Final = SHORT << TAG | KEY
-_ASKED: Final = 64  # items for whose lines is asked in advance
 
 
-@inlined
-def _next_time(bits: int, words: int, least: int) -> int:
-    """Find the first time from `least` on for which records wait, or −1."""
-    word = least >> 6
-    if word >= words:
-        return -1
-    found = load(bits, word) & (-1 << (least & 63))
-    while found == 0:
-        word += 1
-        if word >= words:
-            return -1
-        found = load(bits, word)
-    return 64 * word + lowest(found)
-
-
-@inlined
-def _is_endless(first: int, count: int, tasks: int, before: int, time: int, most: int) -> bool:
-    """True if some group has derivations after its last iteration."""
-    for r in range(count):
-        record = first + _BYTES * r
-        items, length = items_of(record, tasks, before), load(record, 2)
-        for i in range((length & LOW) + (length >> 32)):
-            if iteration_at(time, load(items, i)) > most:
-                return True
-    return False
-
-
-@inlined
-def _ask(record: int, node: int, frame: Vector, tasks: int, before: int, first: int) -> int:
-    """Ask for the cache lines of a node's table that its records need; returns how many items they have."""
-    head = frame[TABLES] + 16 * node
-    kind = kind_of(head)
-    places, table, count = places_of(head, kind), block_of(head, frame[ROWS]), 0
-    while record > 0:
-        at = first + _BYTES * (record - 1)
-        items, length = items_of(at, tasks, before), load(at, 2)
-        for i in range((length & LOW) + (length >> 32)):
-            prefetch(table + LINE * bucket_of(key_of(load(items, i)), places, kind))
-        count += (length & LOW) + (length >> 32)
-        record = shift_right(load(at, 0), 32)
-    return count
-
-
-@kernel(
-    f"int64({VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR}, {VECTOR},"
-    f" {VECTOR}, {VECTOR}, {VECTOR}, int64)"
-)
+@kernel(f"int64({', '.join([VECTOR] * 14)}, int64)")
 def propagate(
     frame: Vector,
     given: Vector,
@@ -180,36 +152,39 @@ def propagate(
     queue: Vector,
     emptied: Vector,
     went: Vector,
+    window_of: Vector,
     out: Vector,
     state: Vector,
     most: int,
 ) -> int:
-    """Follow the steps of nodes from the tasks of a batch until nothing waits; `out` gets the rows that came and went.
+    """Follow the steps of nodes from the tasks of a batch until nothing waits.
 
-    Returns DONE, or why it stopped; called again it goes on. A row of `out` is group, node, and 1 if it went, in 31, 32
-    and 1 bits.
+    Returns DONE, or why it stopped; called again it goes on.
 
     Args:
         given: The items of tasks.
         dates: Records that wait for a time.
         heads_of: For each time the first record + 1; and in `bits_of` a bit.
         records_of: Room for those of this time and of the next one.
-        items_of_all: Room for what changed at the time before and at this one, for places, what came, and what ended.
+        items_of_all: Room for what changed at the time before and at this one, for places, what came late, and pairs.
         node_words: The first record + 1 and marks of each node, at first 0.
         queue: Room for all nodes; and `emptied`.
+        window_of: Room for two blocks of items.
+        out: Gets the rows that came and went: group, node, and 1 if it went, in 31, 32 and 1 bits.
     """
     tables, arena, rows_state, head_of_all = frame[TABLES], frame[ROWS], frame[HEAD] + 8 * ROWS_STATE, frame[HEAD]
     calendar, heads, bits, tasks = address(dates), address(heads_of), address(bits_of), address(given)
     gone, nodes, arena_of_steps = address(went), frame[NODES], frame[STEPS]
     room_of_records, room_of_items = len(records_of) // (2 * RECORD), len(items_of_all) // 6
-    spots, came = address(items_of_all) + 16 * room_of_items, address(items_of_all) + 24 * room_of_items
-    ended, firsts, rows = address(items_of_all) + 32 * room_of_items, address(node_words), address(out)
+    spots, late = address(items_of_all) + 16 * room_of_items, address(items_of_all) + 24 * room_of_items
+    others, firsts, rows = address(items_of_all) + 32 * room_of_items, address(node_words), address(out)
+    window, room = address(window_of), (len(window_of) - NOTES // 4) // ROOM
     while state[PHASE] != CLEAN:
         time = state[TIME]
         if state[PHASE] == SEEK:
             if max(load(head_of_all, LAST), time) + state[MOST_OFFSET] + 4 > len(heads_of):
                 return NEEDS_TIMES
-            time = time + 1 if state[NEXT] > 0 else _next_time(bits, len(bits_of), time + 1)
+            time = time + 1 if state[NEXT] > 0 else next_time(bits, len(bits_of), time + 1)
             if time < 0:
                 state[PHASE] = CLEAN
                 break
@@ -265,7 +240,7 @@ def propagate(
                 steps, known = steps + (shape >> 1), known & shape
             if known == 0:
                 return UNKNOWN_STEPS
-            if time > most and _is_endless(first, state[HERE], tasks, before, time, most):
+            if time > most and is_endless(first, state[HERE], tasks, before, time, most):
                 return ENDLESS
             if steps > room_of_records:
                 return NEEDS_RECORDS
@@ -279,203 +254,229 @@ def propagate(
                 return NEEDS_OUT
             state[PHASE] = APPLY
         last, entries, there, count_out = 0, 0, state[NODES_HERE], state[OUT]
-        asked, asked_items = state[DONE_HERE], 0
-        for q in range(state[DONE_HERE], there):
-            node, record, items = queue[q], load(firsts, queue[q]) & LOW, 0
-            head = tables + 16 * node
-            while asked < there and asked_items < _ASKED:
-                if asked + 16 < there:
-                    prefetch(tables + 16 * queue[asked + 16])
-                    prefetch(nodes + 16 * queue[asked + 16])
-                    prefetch(firsts + 8 * queue[asked + 16])
-                prefetch(targets_of(nodes + 16 * queue[asked], arena_of_steps))
-                asked_items += _ask(load(firsts, queue[asked]) & LOW, queue[asked], frame, tasks, before, first)
-                asked += 1
-            other = record
-            while other > 0:
-                at = first + _BYTES * (other - 1)
-                items += (load(at, 2) & LOW) + (load(at, 2) >> 32)
-                other = shift_right(load(at, 0), 32)
-            if UNIT * (load(rows_state, 0) + ROOM * (4 + places_of(head, KEYS) + 2 * items)) > 8 * frame[ROWS + 1]:
-                state[DONE_HERE], state[OUT] = q, count_out
-                store(head_of_all, ENTRIES, load(head_of_all, ENTRIES) + entries)
-                store(head_of_all, LAST, max(load(head_of_all, LAST), last))
-                return NEEDS_ROWS
-            marks = load(firsts, node) & ~LOW
-            asked_items -= items
-            kind, minus, plus = kind_of(head), 0, 0
-            other, is_final = record, True
-            while other > 0:  # NB: only a task is taken back at once, where its edge is new and the node before it goes
-                at = first + _BYTES * (other - 1)
-                minus, plus = minus + (load(at, 2) & LOW), plus + (load(at, 2) >> 32)
-                other, is_final = shift_right(load(at, 0), 32), is_final and kind_of_record(at) == LIST
-            is_final |= load(first + _BYTES * (record - 1), 0) >> 32 == 0
-            length = length_of(head)
-            entries -= length
-            if plus > minus and is_full(length + plus - minus - 1, places_of(head, kind), kind):
-                resize(head, rows_state, arena, class_for(length + plus - minus, kind), kind)
-            moved, table, places = load(head, 0), block_of(head, arena), places_of(head, kind)
-            buckets, valid, limit = places >> 3, 255 if places >= 8 else (1 << places) - 1, places - (places >> 3)
-            begun, end, arrived, dead, dropped, lost = state[CHANGED], state[CHANGED], 0, 0, 0, 0
-            filled, left, other, is_short = 0, 0, record, kind == WORDS and time <= SHORT
-            while other > 0:
-                at = first + _BYTES * (other - 1)
-                given_items, minus, plus = items_of(at, tasks, before), load(at, 2) & LOW, load(at, 2) >> 32
-                amount, other = load(at, 3), shift_right(load(at, 0), 32)
-                is_fast, flags = is_short and 0 < amount <= MOST, ONLY | CHOSEN if is_final else ONLY
-                for i in range(minus, minus + plus if is_fast else 0):
-                    word = load(given_items, i) + (time << TAG)
-                    bucket = multiply_high((word & KEY) * GOLDEN, buckets)
-                    line = table + LINE * bucket
-                    same, vacant = equal64(line, word & KEY, KEY) & valid, equal64(line, 0, KEY) & valid
-                    if same == 0 and vacant != 0 and length < limit:
-                        spot = 8 * bucket + lowest(vacant)
-                        store(table, spot, amount << COUNT | flags | word)
-                        length, last = length + 1, max(last, word >> TAG)
-                        if is_final:
-                            store(came, arrived, load(given_items, i))
-                            store(rows, count_out, ((word & KEY) - 1) << 33 | 2 * node)
-                            arrived, count_out = arrived + 1, count_out + 1
-                        else:
-                            store(spots, filled, spot << 1 | 1)
+        start, half, shift, answer = state[DONE_HERE], 0, time << TAG, DONE
+        stop, count = gather(start, there, queue, firsts, frame, tasks, before, first, time, window, half, room)
+        ahead = words_of(window, half, room) + 8 * room
+        for i in range(count):
+            prefetch(load(ahead, i))
+        while start < there and answer == DONE:
+            if stop == start:
+                state[DONE_HERE], answer = start, NEEDS_WINDOW
+                break
+            behind, count = gather(
+                stop, there, queue, firsts, frame, tasks, before, first, time, window, 1 - half, room
+            )
+            ahead = words_of(window, 1 - half, room) + 8 * room
+            ahead_end = ahead + 8 * count
+            for q in range(start, stop):
+                node, note = queue[q], window + NOTES * half + NOTE * (q - start)
+                head, record, marks = tables + 16 * node, load(firsts, node) & LOW, load(firsts, node) & ~LOW
+                more, less, growth = load(note, MORE), load(note, LESS), load(note, GROWTH)
+                used = ROOM_TO_GROW * (4 + places_of(head, KEYS) + 2 * load(note, SIZE))
+                if UNIT * (load(rows_state, 0) + used) > 8 * frame[ROWS + 1]:
+                    state[DONE_HERE], answer = q, NEEDS_ROWS
+                    break
+                words = words_of(window, half, room) + 8 * load(note, START)
+                lines, kind, length, moved = words + 8 * room, kind_of(head), length_of(head), load(head, 0)
+                entries -= length
+                if growth > 0 and is_full(length + growth - 1, places_of(head, kind), kind):
+                    resize(head, rows_state, arena, class_for(length + growth, kind), kind)
+                table, places = block_of(head, arena), places_of(head, kind)
+                if load(head, 0) != moved:
+                    moved = load(head, 0)
+                    for i in range(more + less):
+                        store(lines, i, line_at(table, places >> 3, mark_of(places), load(words, i)))
+                begun, end, filled, late_ones, went_here, rows_before = (
+                    state[CHANGED],
+                    state[CHANGED],
+                    0,
+                    0,
+                    0,
+                    count_out,
+                )
+                is_apart, is_final, is_short = (
+                    load(note, APART) != 0,
+                    load(note, FINAL) != 0,
+                    kind == WORDS and time <= SHORT,
+                )
+
+                found = find_free(words, lines, more, places - (places >> 3) - length, others, ahead)
+                ahead += 8 * more
+                left, added, entry = more - found, 0, 1 << COUNT | ONLY | CHOSEN if is_final else 1 << COUNT | ONLY
+                for i in range(found):
+                    word, place = load(words, i), load(lines, i)
+                    if load(place, 0) != 0:
+                        line = line_at(table, places >> 3, mark_of(places), word)
+                        place = free_place_again(word, line)
+                        if place == 0:
+                            store(others, 2 * left, word)
+                            store(others, 2 * left + 1, line)
+                            left += 1
+                            continue
+                    store(place, 0, word | entry)
+                    added += 1
+                    last = max(last, word >> TAG)
+                    if is_final:
+                        store(changed, end, word - shift)
+                        end += 1
+                        count_out = report(rows, count_out, word, node, 0)
+                    else:
+                        store(spots, filled, (place - table) >> 2 | 1)
+                        filled += 1
+                store(head, 1, load(head, 1) + added)
+                tried, left = left, 0
+                for i in range(tried):
+                    word, line = load(others, 2 * i), load(others, 2 * i + 1)
+                    place = place_in_line(word, line)
+                    its = load(place, 0) if place != 0 else MOST << COUNT
+                    if its >> COUNT < MOST:
+                        store(place, 0, its + (1 << COUNT))
+                        if its & (ONLY | CHOSEN | LISTED) != ONLY | CHOSEN or its >> COUNT <= 0:
+                            store(spots, filled, (place - table) >> 2)
                             filled += 1
                     else:
-                        store(ended, 2 * left, word)
-                        store(ended, 2 * left + 1, amount)
+                        store(others, 2 * left, word)
+                        store(others, 2 * left + 1, 1)
                         left += 1
-                for i in range(minus, minus if is_fast else minus + plus):
-                    store(ended, 2 * left, load(given_items, i) + (time << TAG))
-                    store(ended, 2 * left + 1, amount)
-                    left += 1
-            if arrived > 0 and marks & HAS_LOST != 0:
-                marks |= IS_TWICE
-                state[TWICE] += 1
-            store(head, 1, load(head, 1) & ~LOW | length)
-            was_slow = left
-            for i in range(left):
-                word = load(ended, 2 * i)
-                spot = add_derivations(head, rows_state, arena, word & KEY, word >> TAG, load(ended, 2 * i + 1))
-                last = max(last, word >> TAG)
-                store(spots, filled, spot << 1)
-                filled += 1
-            kind = kind_of(head)
-            table, places = block_of(head, arena), places_of(head, kind)
-            buckets, valid = places >> 3, 255 if places >= 8 else (1 << places) - 1
-            left, other, is_short = 0, record, kind == WORDS and time <= SHORT
-            while other > 0:
-                at = first + _BYTES * (other - 1)
-                given_items, minus = items_of(at, tasks, before), load(at, 2) & LOW
-                amount, other = load(at, 3), shift_right(load(at, 0), 32)
-                is_fast = is_short and 0 < amount <= MOST
-                for i in range(minus if is_fast else 0):
-                    word = load(given_items, i) + (time << TAG)
-                    bucket = multiply_high((word & KEY) * GOLDEN, buckets)
-                    line = table + LINE * bucket
-                    same, spare = equal64(line, word, _ENTRY) & valid, equal64(line, 0, KEY)
-                    spot = 8 * bucket + lowest(same)
-                    its = load(table, spot) if same != 0 else 0
-                    times = (its >> COUNT) - amount
-                    if its & (ONLY | CHOSEN) == ONLY | CHOSEN and times == 0 and (spare != 0 or buckets < 2):
-                        store(table, spot, 0)
-                        store(changed, end, load(given_items, i))
-                        store(rows, count_out, ((word & KEY) - 1) << 33 | 2 * node | 1)
-                        end, count_out, dropped = end + 1, count_out + 1, dropped + 1
-                    elif times > 0:
-                        store(table, spot, its - (amount << COUNT))
-                    else:
-                        store(ended, 2 * left, word)
-                        store(ended, 2 * left + 1, -amount)
-                        left += 1
-                for i in range(0 if is_fast else minus):
-                    store(ended, 2 * left, load(given_items, i) + (time << TAG))
-                    store(ended, 2 * left + 1, -amount)
-                    left += 1
-            if dropped > 0:
-                lost = HAS_LOST
-                store(head, 1, load(head, 1) - dropped)
-            was_slow += left
-            for i in range(left):
-                word = load(ended, 2 * i)
-                spot = add_derivations(head, rows_state, arena, word & KEY, word >> TAG, load(ended, 2 * i + 1))
-                last = max(last, word >> TAG)
-                store(spots, filled, spot << 1)
-                filled += 1
-            entries += length_of(head)
-            if load(head, 0) != moved:
-                kind = kind_of(head)
-                table, places, filled, other = block_of(head, arena), places_of(head, kind), 0, record
-                while other > 0:
-                    at = first + _BYTES * (other - 1)
-                    given_items, size = items_of(at, tasks, before), (load(at, 2) & LOW) + (load(at, 2) >> 32)
-                    other = shift_right(load(at, 0), 32)
-                    for i in range(size):
-                        item = load(given_items, i)
-                        spot = place_of(table, places, key_of(item), iteration_at(time, item), kind)
-                        store(spots, filled, spot << 1)
-                        filled += 1
-            was_dropped, dropped = dropped, 0
-            for i in range(filled):
-                spot, has_room = load(spots, i) >> 1, load(spots, i) & 1 != 0
-                if spot < 0:
-                    continue
-                word, effect = word_at(table, spot, kind), 0
-                if word & ONLY != 0:
-                    if count_at(table, spot, kind) > 0:
-                        effect = COMES | IS_NEW if word & CHOSEN == 0 else 0
-                        mark(table, spot, kind, word | CHOSEN)
-                    elif word & LISTED == 0:
-                        if was_slow > 0 and kind == WORDS:
-                            has_room = places < 16 or matches(table, places, spot >> 3, 0, WORDS) != 0
-                        if has_room:
-                            store(table, spot, 0)
-                            dropped += 1
+                left = list_apart(record, True, is_apart, is_short, time, tasks, before, first, others, left)
+                was_slow = left
+                for i in range(left):
+                    word = load(others, 2 * i)
+                    spot = add_derivations(head, rows_state, arena, word & KEY, word >> TAG, load(others, 2 * i + 1))
+                    last = max(last, word >> TAG)
+                    store(spots, filled, spot << 1)
+                    filled += 1
+                arrived = end - begun
+
+                left, found = 0, 0
+                words, lines = words + 8 * more, lines + 8 * more
+                if load(head, 0) == moved:
+                    found = find_single(words, lines, less, places < 16, others, ahead)
+                    ahead += 8 * less
+                    left, tried = 0, less - found
+                    for i in range(found):
+                        word = load(words, i)
+                        store(load(lines, i), 0, 0)
+                        store(changed, end + i, word - shift)
+                        count_out = report(rows, count_out, word, node, 1)
+                    end, went_here = end + found, found
+                    for i in range(tried):
+                        word, line = load(others, 2 * i), load(others, 2 * i + 1)
+                        place = place_in_line(word, line)
+                        its = load(place, 0) if place != 0 else -MOST << COUNT
+                        if its == word | SINGLE and filled == 0:  # NB: those behind it may move
+                            drop(head, arena, (place - table) >> 3, WORDS)
+                            store(changed, end, word - shift)
+                            count_out = report(rows, count_out, word, node, 1)
+                            end, went_here = end + 1, went_here + 1
+                        elif its >> COUNT > -MOST:
+                            store(place, 0, its - (1 << COUNT))
+                            if its >> COUNT <= 1:
+                                store(spots, filled, (place - table) >> 2)
+                                filled += 1
                         else:
-                            mark(table, spot, kind, (word | LISTED) & ~CHOSEN)
-                            store(ended, 2 * dead, (word & KEY) << 32 | iteration_of(word, kind))
-                            store(ended, 2 * dead + 1, spot)
-                            dead += 1
-                        if word & CHOSEN != 0:
-                            lost = HAS_LOST
+                            store(others, 2 * left, word)
+                            store(others, 2 * left + 1, -1)
+                            left += 1
+                else:
+                    for i in range(less):
+                        store(others, 2 * i, load(words, i))
+                        store(others, 2 * i + 1, -1)
+                    left = less
+                store(head, 1, load(head, 1) - found)
+                left = list_apart(record, False, is_apart, is_short, time, tasks, before, first, others, left)
+                was_slow += left
+                for i in range(left):
+                    word = load(others, 2 * i)
+                    spot = add_derivations(head, rows_state, arena, word & KEY, word >> TAG, load(others, 2 * i + 1))
+                    last = max(last, word >> TAG)
+                    store(spots, filled, spot << 1)
+                    filled += 1
+                entries += length_of(head)
+                kind = kind_of(head)
+                table, places = block_of(head, arena), places_of(head, kind)
+                if load(head, 0) != moved:
+                    filled, other = 0, record
+                    while other > 0:
+                        at = first + _BYTES * (other - 1)
+                        items, size = items_of(at, tasks, before), (load(at, 2) & LOW) + (load(at, 2) >> 32)
+                        other = shift_right(load(at, 0), 32)
+                        for i in range(size):
+                            item = load(items, i)
+                            spot = place_of(table, places, key_of(item), iteration_at(time, item), kind)
+                            store(spots, filled, spot << 1)
+                            filled += 1
+                dropped, dead = 0, 0
+                for i in range(filled):
+                    spot, has_room = load(spots, i) >> 1, load(spots, i) & 1 != 0
+                    if spot < 0:
+                        continue
+                    word, effect = word_at(table, spot, kind), 0
+                    if word & ONLY != 0:
+                        if count_at(table, spot, kind) > 0:
+                            effect = COMES | IS_NEW if word & CHOSEN == 0 else 0
+                            mark(table, spot, kind, word | CHOSEN)
+                        elif word & LISTED == 0:
+                            if was_slow > 0 and kind == WORDS:
+                                has_room = places < 16 or matches(table, places, spot >> 3, 0, WORDS) != 0
+                            if has_room:
+                                store(table, spot, 0)
+                                dropped += 1
+                            else:
+                                mark(table, spot, kind, (word | LISTED) & ~CHOSEN)
+                                store(others, 2 * dead, (word & KEY) << 32 | iteration_of(word, kind))
+                                store(others, 2 * dead + 1, spot)
+                                dead += 1
+                            if word & CHOSEN != 0:
+                                store(changed, end, item_of(word & KEY, time - iteration_of(word, kind)))
+                                count_out = report(rows, count_out, word, node, 1)
+                                end, went_here = end + 1, went_here + 1
+                    elif word != 0:
+                        effect = settle(spot, time, table, places, kind, node, calendar, heads, bits, gone, state)
+                        if effect & GOES != 0:
                             store(changed, end, item_of(word & KEY, time - iteration_of(word, kind)))
-                            store(rows, count_out, ((word & KEY) - 1) << 33 | 2 * node | 1)
-                            end, count_out = end + 1, count_out + 1
-                elif word != 0:
-                    effect = settle(spot, time, table, places, kind, node, calendar, heads, bits, gone, state)
-                    if effect & GOES != 0:
-                        store(changed, end, item_of(word & KEY, time - iteration_of(word, kind)))
-                        end += 1
-                if effect & COMES != 0:
-                    store(came, arrived, item_of(word & KEY, time - iteration_of(word, kind)))
-                    arrived += 1
-                    if effect & IS_NEW != 0:
-                        store(rows, count_out, ((word & KEY) - 1) << 33 | 2 * node)
-                        count_out += 1
-                        if marks & HAS_LOST != 0:
-                            marks |= IS_TWICE
-                            state[TWICE] += 1
-            marks |= lost
-            if was_dropped + dropped + dead > 0:
-                store(head, 1, load(head, 1) - dropped)
-                entries -= dropped + drop_entries(head, arena, rows_state, ended, dead)
-                if length_of(head) == 0 and marks & IS_LISTED == 0:
-                    marks |= IS_LISTED
-                    emptied[state[EMPTY]] = node
-                    state[EMPTY] += 1
-            store(firsts, node, marks)
-            minus = end - begun
-            for i in range(arrived):
-                store(changed, end + i, load(came, i))
-            state[CHANGED] = end + arrived
-            if minus + arrived > 0:
-                next_record, shape = state[NEXT], load32(nodes + 16 * node, 0)
-                targets = targets_of(nodes + 16 * node, arena_of_steps)
-                for j in range(shape >> 1):
-                    write_record(
-                        following + _BYTES * (next_record + j), load32(targets, j), LIST, begun, minus, arrived, 1
+                            end += 1
+                    if effect & COMES != 0:
+                        store(late, late_ones, item_of(word & KEY, time - iteration_of(word, kind)))
+                        late_ones += 1
+                        if effect & IS_NEW != 0:
+                            count_out = report(rows, count_out, word, node, 0)
+                if late_ones > 0:
+                    move(
+                        changed + 8 * (begun + arrived + late_ones),
+                        changed + 8 * (begun + arrived),
+                        end - begun - arrived,
                     )
-                state[NEXT] = next_record + (shape >> 1)
+                    move(changed + 8 * (begun + arrived), late, late_ones)
+                    arrived, end = arrived + late_ones, end + late_ones
+                rows_here = count_out - rows_before
+                if rows_here > went_here and marks & HAS_LOST != 0:
+                    marks |= IS_TWICE
+                    state[TWICE] += 1
+                marks |= HAS_LOST if went_here > 0 else 0
+                if went_here + dropped + dead > 0:
+                    store(head, 1, load(head, 1) - dropped)
+                    entries -= dropped + drop_entries(head, arena, rows_state, others, dead)
+                    if length_of(head) == 0 and marks & IS_LISTED == 0:
+                        marks |= IS_LISTED
+                        emptied[state[EMPTY]] = node
+                        state[EMPTY] += 1
+                store(firsts, node, marks)
+                state[CHANGED] = end
+                if end > begun:
+                    next_record, shape = state[NEXT], load32(nodes + 16 * node, 0)
+                    targets, went_on = targets_of(nodes + 16 * node, arena_of_steps), end - begun - arrived
+                    for j in range(shape >> 1):
+                        at = following + _BYTES * (next_record + j)
+                        write_record(at, load32(targets, j), LIST, begun, went_on, arrived, 1)
+                    state[NEXT] = next_record + (shape >> 1)
+            for i in range((ahead_end - ahead) >> 3):
+                prefetch(load(ahead, i))
+            start, stop, half = stop, behind, 1 - half
         state[OUT] = count_out
         store(head_of_all, ENTRIES, load(head_of_all, ENTRIES) + entries)
         store(head_of_all, LAST, max(load(head_of_all, LAST), last))
+        if answer != DONE:
+            return answer
         state[PHASE] = SEEK
-    return clean(frame, gone, out, node_words, emptied, state)
+    return clean(frame, gone, rows, node_words, emptied, state)

@@ -8,7 +8,7 @@ may be any. It is chosen so that a node has its changes, of all groups, at about
 
 from typing import Final
 
-from squallpy.runtime.kernels.arena_tables import KEY, block_of, length_of, places_of
+from squallpy.runtime.kernels.arena_tables import KEY, LINE, block_of, length_of, places_of
 from squallpy.runtime.kernels.grouped_entries import (
     CHOSEN_BIT,
     GROUPS,
@@ -26,6 +26,8 @@ from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vecto
 
 DEEPEST: Final = 255  # the last level; what is behind it is on that level, too
 RECORD: Final = 5  # words of a record
+_AHEAD: Final = 2  # edges for whose tables is asked in advance,
+_LINES: Final = 64  # so many lines of each
 
 # Kinds of records: where the items are that it has.
 ONE: Final = 0  # in its own word
@@ -53,7 +55,7 @@ def iteration_at(time: int, item: int) -> int:
 
 @inlined
 def write_record(record: int, node: int, kind: int, place: int, minus: int, plus: int, amount: int) -> None:
-    """Write a record: derivations of a node, `amount` fewer for the first `minus` groups, and more for the next `plus`.
+    """Write a record: derivations of a node, `amount` more for the first `plus` groups, and fewer for the next `minus`.
 
     Args:
         place: The number of the first item, or the only item.
@@ -129,12 +131,17 @@ def list_tasks(
     for i in range(n):
         group = sources[i, 0]
         store(groups, group, load(groups, group) + sources[i, 2])
-        write_record(
-            first + 8 * RECORD * count, sources[i, 1], ONE, item_of(group + 1, offsets[group]), 0, 1, sources[i, 2]
-        )
+        item, minus = item_of(group + 1, offsets[group]), 1 if sources[i, 2] < 0 else 0
+        write_record(first + 8 * RECORD * count, sources[i, 1], ONE, item, minus, 1 - minus, abs(sources[i, 2]))
         schedule(first + 8 * RECORD * count, count, offsets[group] + 1, heads, bits)
         count += 1
     for e in range(m):
+        if e + 2 * _AHEAD < m:
+            prefetch(tables + 16 * edges[e + 2 * _AHEAD, 0])
+        if e + _AHEAD < m:
+            head = tables + 16 * edges[e + _AHEAD, 0]
+            for line in range(min(places_of(head, kind_of(head)) >> (4 - kind_of(head)), _LINES)):
+                prefetch(block_of(head, arena) + LINE * line)
         head, node, its_time = tables + 16 * edges[e, 0], edges[e, 1], -1
         level, sign, begun = base + load(levels, node), edges[e, 2], done
         kind, chosen = kind_of(head), done
