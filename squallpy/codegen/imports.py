@@ -8,9 +8,9 @@ _WIDTH = 120  # of a line
 STEPS: Final[dict[str, tuple[str, ...]]] = {  # by module
     "trigger_steps": (
         *("add_fits", "add_rows", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of"),
-        *("frame_at", "half", "has_null", "is_known", "key_of", "key_room", "length_of", "load", "load8", "load32"),
-        *("multiply_fits", "number_of", "part_of_date", "record_of", "remove", "room_of", "sign", "slice_of", "store"),
-        *("subtract_fits", "values_at", "words_of"),
+        *("frame_at", "half", "has_null", "is_known", "key_of", "key_room", "key_word", "length_of", "load", "load8"),
+        *("load32", "multiply_fits", "number_of", "part_of_date", "record_of", "remove", "room_of", "sign", "slice_of"),
+        *("store", "subtract_fits", "values_at", "words_of"),
     ),
     "intrinsics": ("lowest",),
     "text_steps": (

@@ -358,7 +358,7 @@ class StatementPrinter:
                 raise NotCompilable(f"{step.method} {step.source}")
         for position, variable in step.binds:
             if variable.id in step.live:
-                self.bind(variable, f"load(key_of({pool}, {record}, {width}), {position})")
+                self.bind(variable, f"key_word({pool}, {record}, {width}, {position})")
         payload = self.names("payload")
         self.body(f"{payload} = words_of({pool}, {record}, {source.payload.width})")
         return payload

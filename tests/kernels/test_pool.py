@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise, product
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,19 +14,24 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from squallpy.base.index_order import Order
+from squallpy.base.keys import NULL
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels.payload_columns import fill_reals, integers, pack, unpack
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.row_list import RowList
 from squallpy.runtime.kernels.sorted_pool import SortedPool
 from squallpy.runtime.kernels.view_container import HASHES
+from squallpy.runtime.state.pool_storage import MappedStorage
 
 DOMAIN = (-1, 0, 1, 2**40)
+NARROW = (-1, 0, NULL, 2**31 - 1)  # which words of 32 bits hold
+EDGES = (NULL, 1 - 2**31, 2**31 - 1, 7), (-(2**31), 2**31, 2**40 - 1, 1 - 2**40, NULL + 1, 2**63 - 1)
 VALUES = {
     Ring.COUNT: st.integers(-3, 3) | st.sampled_from([2**63 - 1, -(2**63)]),
     Ring.EXACT: st.integers(-3, 3) | st.integers(-(2**127), 2**127 - 1),
     Ring.REAL: st.integers(-3, 3).map(lambda n: n / 4),
 }
+COUNTED = Payload((Ring.COUNT,))
 Key = tuple[int, ...]
 Batch = list[tuple[Key, tuple[Any, ...]]]
 Model = dict[Key, tuple[Any, ...]]
@@ -34,13 +40,13 @@ MODULUS = {Ring.COUNT: 2**64, Ring.EXACT: 2**128}
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> History:
+def histories(draw: st.DrawFn, domain: tuple[int, ...] = DOMAIN) -> History:
     """(key width, rings, slices, batches), a batch being a list of (key, payload) or None to clear."""
     width = draw(st.integers(0, 4))
     rings = tuple(draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=3)))
     columns = st.lists(st.integers(0, width - 1), unique=True, min_size=1).map(tuple) if width else st.nothing()
     slices = tuple(draw(st.lists(columns, max_size=2))) if width else ()
-    row = st.tuples(st.tuples(*[st.sampled_from(DOMAIN)] * width), st.tuples(*[VALUES[ring] for ring in rings]))
+    row = st.tuples(st.tuples(*[st.sampled_from(domain)] * width), st.tuples(*[VALUES[ring] for ring in rings]))
     batches = draw(st.lists(st.none() | st.lists(row, max_size=12), min_size=1, max_size=6))
     undo = [batch and [(key, tuple(-value for value in values)) for key, values in batch] for batch in batches]
     return width, rings, slices, batches + draw(st.sampled_from([[], undo]))
@@ -97,12 +103,17 @@ def go_on(pool: Any, model: Model, batch: Batch | None) -> None:
         add(model, batch, pool.payload.rings)
 
 
-@settings(max_examples=200, deadline=None)
-@given(histories(), st.sampled_from(["records", "group", "adaptive"]))
-def property_pool_equals_dictionary(history: History, index: str) -> None:
-    width, rings, slices, batches = history
+def made_pool(width: int, rings: tuple[Ring, ...], slices: tuple[Key, ...], index: str, narrow: bool) -> Pool:
     by, sliced = (slices[:1], slices[1:]) if index == "group" else ((), slices)
-    pool, model = Pool(width, Payload(rings), sliced, group=(*by, ())[0], adaptive=index == "adaptive"), {}
+    adaptive = index == "adaptive"
+    return Pool(width, Payload(rings), sliced, group=(*by, ())[0], adaptive=adaptive, narrow=narrow)
+
+
+@settings(max_examples=200, deadline=None)
+@given(histories(), st.sampled_from(["records", "group", "adaptive"]), st.booleans())
+def property_pool_equals_dictionary(history: History, index: str, narrow: bool) -> None:
+    width, rings, slices, batches = history
+    pool, model = made_pool(width, rings, slices, index, narrow), {}
     for batch in batches:
         go_on(pool, model, batch)
         assert len(pool) == len(model)
@@ -110,11 +121,65 @@ def property_pool_equals_dictionary(history: History, index: str) -> None:
         check_lookups(pool)
 
 
+@settings(max_examples=100, deadline=None)
+@given(histories(NARROW), histories(DOMAIN), st.sampled_from(["records", "group", "adaptive"]))
+def property_keys_are_widened_once(history: History, later: History, index: str) -> None:
+    """Keys that words of 32 bits hold, with NULL among them, then others."""
+    width, rings, slices, batches = history
+    pool, model = made_pool(width, rings, slices, index, narrow=True), {}
+    for batch in batches:
+        go_on(pool, model, batch)
+        assert contents(pool) == model
+        check_lookups(pool, NARROW)
+        check_lookups(pool, (NULL, -(2**31), 2**32 - 1, 2**31))  # those that have the same 32 bits
+        assert pool.usage["keys"] == 4 * len(pool) * width
+    for batch in later[3] if later[:2] == history[:2] else [[((2**40,) * width, (1,) * len(rings))]]:
+        go_on(pool, model, batch)
+        assert contents(pool) == model
+        check_lookups(pool)
+
+
+@pytest.mark.parametrize("word", [*EDGES[0], *EDGES[1]])
+@pytest.mark.parametrize("way", ["upsert", "exchange"])
+def oracle_the_words_that_32_bits_hold(word: int, way: str) -> None:
+    """In the middle of rows, of which those before are there, and none is there twice."""
+    pool, words = Pool(2, COUNTED, ((0,), (1,)), narrow=True, adaptive=True), np.ones((300, 1), np.int64)
+    keys = np.column_stack([np.arange(300) // 3, np.arange(300)])
+    keys[150, 1] = word
+    if way == "upsert":
+        pool.upsert(keys, words)
+    else:
+        pool.exchange(np.empty(0, np.int64), keys, words)
+    assert np.array_equal(pool.keys, keys) and np.array_equal(pool.keys_of(np.array([150, 3])), keys[[150, 3]])
+    assert pool.usage["keys"] == (4 if word in EDGES[0] else 8) * keys.size
+    assert np.array_equal(pool.probe(keys), np.arange(300))
+    assert pool.slice(1, keys[150:151, 1:])[1].tolist() == [*([7] if word == 7 else []), 150]
+    assert np.array_equal(np.concatenate(list(pool.pieces(70))[:-1]), keys)
+
+
+def oracle_others_see_that_keys_are_widened(tmp_path: Path) -> None:
+    """Two processes that map a pool, one after the other; then it is opened again."""
+    storage = MappedStorage(tmp_path)
+    one, other = (Pool(2, COUNTED, ((0,),), storage, "p", narrow=True, adaptive=True) for _ in range(2))
+    keys = np.array([[7, 1], [7, NULL], [8, 2]])
+    one.upsert(keys, np.ones((3, 1), np.int64))
+    assert np.array_equal(other.keys, keys) and other.probe(keys).tolist() == [0, 1, 2]
+    more = np.concatenate([keys, [[2**40, 3]]])
+    one.upsert(more[3:], np.ones((1, 1), np.int64))
+    assert other.probe(more).tolist() == [0, 1, 2, 3] and other.usage["keys"] == 64
+    more = np.concatenate([more, [[9, -(2**31)]]])
+    other.upsert(more[4:], np.ones((1, 1), np.int64))
+    again = Pool(2, COUNTED, ((0,),), storage, "p", narrow=True, adaptive=True)
+    for pool in (one, again):
+        assert np.array_equal(pool.keys, more) and pool.probe(more).tolist() == [0, 1, 2, 3, 4]
+
+
 @pytest.mark.parametrize("adaptive", [False, True])
-def property_exchanged_records_equal_a_dictionary(adaptive: bool) -> None:
+@pytest.mark.parametrize("narrow", [False, True])
+def property_exchanged_records_equal_a_dictionary(adaptive: bool, narrow: bool) -> None:
     """Records that come into the places of others, fewer, as many and more, with slices and while tables grow."""
     random, model = np.random.default_rng(5), dict[tuple[int, int], int]()
-    pool = Pool(2, Payload((Ring.COUNT,)), ((0,), (1,)), adaptive=adaptive)
+    pool = Pool(2, Payload((Ring.COUNT,)), ((0,), (1,)), adaptive=adaptive, narrow=narrow)
     sizes = (0, 0), (0, 1), (1, 0), (0, 700), (300, 300), (350, 9), (0, 9000), (8000, 90)
     for step, (goes, comes) in enumerate(sizes):
         gone = random.permutation(len(pool))[:goes]
@@ -169,17 +234,17 @@ def property_listed_pool_has_what_came(history: History) -> None:
         assert contents(added) == model and len(pool) == len(came) == pool.usage["records"]
 
 
-def check_lookups(pool: Pool) -> None:
+def check_lookups(pool: Pool, domain: tuple[int, ...] = DOMAIN) -> None:
     """Probes and slices agree with the pool's own rows."""
     keys = [tuple(key) for key in pool.keys.tolist()]
     assert pool.scan().tolist() == list(range(len(keys)))
-    wanted = list(product(DOMAIN, repeat=pool.key_width))[:64]
+    wanted = list(product(domain, repeat=pool.key_width))[:64]
     slots = pool.probe(matrix(wanted, pool.key_width)).tolist()
     assert slots == [keys.index(key) if key in keys else -1 for key in wanted]
     words = [pool.words[slot].tolist() if slot >= 0 else [0] * pool.payload.width for slot in slots]
     assert pool.get(matrix(wanted, pool.key_width)).tolist() == words
     for index, columns in ((-1, pool.group), *enumerate(pool.slices)):
-        bound = list(product(DOMAIN, repeat=len(columns)))[:64]
+        bound = list(product(domain, repeat=len(columns)))[:64]
         rows, slots = pool.slice(index, matrix(bound, len(columns)))
         assert list(zip(rows.tolist(), slots.tolist(), strict=True)) == [
             (row, slot)
@@ -197,7 +262,7 @@ def property_growth_keeps_everything(adaptive: bool, together: bool) -> None:
     Records of a small group stand together or not.
     """
     random = np.random.default_rng(1)
-    pool = Pool(2, Payload((Ring.COUNT,)), ((1,), (0,)), adaptive=adaptive)
+    pool = Pool(2, Payload((Ring.COUNT,)), ((1,), (0,)), adaptive=adaptive, narrow=together)
     small = random.integers(0, 50_000, 200_000)
     keys = np.stack([random.integers(0, 7, 200_000), np.sort(small) if together else small], axis=1)
     for start in range(0, len(keys), 9_999):
@@ -229,7 +294,7 @@ def property_growth_keeps_everything(adaptive: bool, together: bool) -> None:
 def property_crowded_tables_take_turns(group: tuple[int, ...], adaptive: bool) -> None:
     """Keys that come and go within a chunk, in tables as full as they get, against numpy."""
     random = np.random.default_rng(3)
-    pool = Pool(2, Payload((Ring.COUNT,)), ((1,), (0, 1)), group=group, adaptive=adaptive)
+    pool = Pool(2, Payload((Ring.COUNT,)), ((1,), (0, 1)), group=group, adaptive=adaptive, narrow=True)
     totals = np.zeros(2400, np.int64)
     for _ in range(60):
         picked, signs = random.integers(0, 2400, 3000), random.integers(-1, 2, (3000, 1))
@@ -248,7 +313,7 @@ def property_crowded_tables_take_turns(group: tuple[int, ...], adaptive: bool) -
 def property_runs_are_split_and_joined() -> None:
     """Small groups whose records come together, of which parts go and come again, against numpy; one entry a run."""
     random, held = np.random.default_rng(7), np.empty((0, 2), np.int64)
-    pool, group = Pool(2, COUNTED, ((0,), (1,)), adaptive=True), 0
+    pool, group = Pool(2, COUNTED, ((0,), (1,)), adaptive=True, narrow=True), 0
     for step in range(60):
         new = np.repeat(np.arange(group, group + 100), random.integers(1, 8, 100))
         new = np.stack([new, np.arange(len(new)) % 8 + 8 * (step % 3)], axis=1)
@@ -273,7 +338,7 @@ def property_records_go_from_large_groups() -> None:
     random = np.random.default_rng(9)
     keys = np.stack([np.arange(30_000), np.arange(30_000) % 3, random.permutation(30_000) % 5_000], axis=1)
     slices = ((1,), (2,))
-    pools = {adaptive: Pool(3, COUNTED, slices, adaptive=adaptive) for adaptive in (True, False)}
+    pools = {adaptive: Pool(3, COUNTED, slices, adaptive=adaptive, narrow=adaptive) for adaptive in (True, False)}
     sizes = dict.fromkeys(pools, 0)
     sizes_gone = 0, 0, 1, 0, 2, 900, 2_000, 3_000, 10, 5
     for step, (start, gone) in enumerate(zip(range(0, 30_000, 3_000), sizes_gone, strict=True)):
@@ -297,7 +362,7 @@ def property_records_go_from_large_groups() -> None:
 def test_large_groups_are_indexed_by_record(together: bool) -> None:
     """A pass over all records of a group would take longer with each that comes."""
     keys = np.stack([np.arange(20_000) // 10_000 if together else np.arange(20_000) % 2, np.arange(20_000)], axis=1)
-    pool, plain = Pool(2, COUNTED, ((0,),), adaptive=True), Pool(2, COUNTED, ((0,),))
+    pool, plain = Pool(2, COUNTED, ((0,),), adaptive=True, narrow=True), Pool(2, COUNTED, ((0,),))
     for start in range(0, 20_000, 500):
         for each in (pool, plain):
             each.upsert(keys[start : start + 500], np.ones((500, 1), np.int64))
@@ -359,11 +424,11 @@ def oracle_views_survive_growth() -> None:
 ORDER = Order((1, 0), 1)
 
 
-COUNTED = Payload((Ring.COUNT,))
 KINDS: dict[str, Callable[[], Any]] = {
     "hashes": lambda: Pool(2, COUNTED),
     "hashes of a group": lambda: Pool(2, COUNTED, group=(0,)),
     "hashes of runs": lambda: Pool(2, COUNTED, ((1,),), adaptive=True),
+    "hashes of narrow keys": lambda: Pool(2, COUNTED, ((1,),), adaptive=True, narrow=True),
     "order": lambda: Pool(2, COUNTED, orders=(ORDER,)),
     "order alone": lambda: SortedPool(2, COUNTED, (ORDER,)),
 }

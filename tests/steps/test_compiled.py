@@ -20,6 +20,7 @@ SAMPLE = (
     # keys: texts, NULLs, decimals and integers without room, none at all
     "group_by",
     "bigint_least_join",
+    "join_keys_outgrow",
     # multiplicities that come and go, batches without rows
     "delete_first_join",
     "delete_first_self",

@@ -138,7 +138,7 @@ class ExtremeRows:
         if self._plan.order < 0:
             rows, slots = pool.slice(self._plan.index, groups)
             there = pool.words[slots, self._count] > 0
-            return rows[there], pool.keys[slots[there], self._value]
+            return rows[there], pool.keys_of(slots[there])[:, self._value]
         index = pool.sorted[self._plan.order]
         rows, places = self._find_unordered(index, groups)
         for function in sorted({function for function, _ in self._ends}):

@@ -11,7 +11,7 @@
     grouped_entries · grouped_contents                            what grouped rows are made of
     numbered_keys                                                 keys by small numbers
     arena_tables · line_comparison                                small hash tables in one arena
-    primary_index · group_index · run_index                       entries for each record, or for runs of them
+    primary_index · group_index · run_index · stored_keys         entries for each record, or for runs of them; its key
     slice_lookup                                                  lookups by some columns of a pool, however kept
     page_watch                                                    pages of a pool that were written
     sorted_index (tree)                                           sorted indexes of pools, with sums of ranges

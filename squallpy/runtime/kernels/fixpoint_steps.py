@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from squallpy.runtime.kernels import pool_layout as at
-from squallpy.runtime.kernels.hash_index import HIGH, LOW, same, seek, table_of
+from squallpy.runtime.kernels.hash_index import HIGH, LOW, seek, table_of
 from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.intrinsics import load, prefetch, shift_right, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, GIVEN_VECTOR, MATRIX, VECTOR, Vector, address, kernel
@@ -18,6 +18,7 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.pool_records import ask_records
+from squallpy.runtime.kernels.stored_keys import key_at, same, word_at
 
 NEVER: Final = 2**63 - 1
 """The rank of a row that is not there."""
@@ -46,21 +47,21 @@ def combine_rows(
             there; the number of words in both if it has none.
     """
     n, width, broad = len(of), len(picks), rows.shape[1]
-    places, key, payload = frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
-    keys, words = frame[places + at.KEYS], frame[places + at.WORDS]
+    places, payload = frame[at.PLACES], frame[at.PAYLOAD]
+    words, unit = frame[places + at.WORDS], frame[at.UNIT]
     out, later, product = np.empty((n, width), np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     target, given, rank_at, times_at = address(out), address(rows), facts[0], facts[1]
     for i in range(n):
         if i + _AHEAD < n:
-            prefetch(keys + 8 * records[i + _AHEAD] * key)
+            prefetch(key_at(frame, records[i + _AHEAD]))
             prefetch(words + 8 * records[i + _AHEAD] * payload)
-        row, own, facts_of = given + 8 * of[i] * broad, keys + 8 * records[i] * key, words + 8 * records[i] * payload
+        row, own, facts_of = given + 8 * of[i] * broad, key_at(frame, records[i]), words + 8 * records[i] * payload
         for j in range(width):
             pick = picks[j]
-            store(target, i * width + j, load(row, pick) if pick >= 0 else load(own, ~pick))
+            store(target, i * width + j, load(row, pick) if pick >= 0 else word_at(own, ~pick, unit))
         rank = ranks[of[i]]
         if rank_at < payload:
-            rank = max(rank, load(facts_of, rank_at) if rank_at >= 0 else load(own, ~rank_at))
+            rank = max(rank, load(facts_of, rank_at) if rank_at >= 0 else word_at(own, ~rank_at, unit))
         later[i] = rank
         product[i] = times[of[i]] * load(facts_of, times_at) if times_at < payload else times[of[i]]
     return out, later, product
@@ -125,7 +126,7 @@ def settle_rows(frame: Vector, rows: Vector, times: Vector, waiting: Vector, ite
         ask_records(frame, base, chunk, here)
         for j in range(here):
             i, h, position = chunk + j, frame[scratch + j], frame[scratch + at.CHUNK + j]
-            position = seek(table, shape, position, h, base + 8 * i * key, key, keys, 8 * key)
+            position = seek(table, shape, position, h, base + 8 * i * key, key, keys, frame[at.UNIT])
             record, rank, count, total, fate = -1, NEVER, 0, times[i], STAYS
             if position >= 0:
                 record = (load(table, position) & LOW) - 1

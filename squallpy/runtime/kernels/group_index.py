@@ -13,6 +13,7 @@ from squallpy.runtime.kernels.kernel_compiler import Vector, inlined
 from squallpy.runtime.kernels.postings import ALONE
 from squallpy.runtime.kernels.primary_index import agree
 from squallpy.runtime.kernels.run_index import COUNTED, MANY, MOST, RUN
+from squallpy.runtime.kernels.stored_keys import key_of_record
 
 
 @inlined
@@ -43,9 +44,9 @@ def group_record(frame: Vector, group: int, i: int) -> int:
     if group < MANY:
         return group - ALONE
     table, shape = table_of(frame[frame[at.PLACES]])
-    position, keys, wide = group & LOW, frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
+    position = group & LOW
     head = load(table, position)
-    first = keys + ((head & LOW) - 1) * wide
+    first = key_of_record(frame, (head & LOW) - 1)
     while i > 0:
         position = after(position, shape)
         entry = load(table, position)

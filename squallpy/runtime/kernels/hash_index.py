@@ -22,6 +22,7 @@ import numpy as np
 
 from squallpy.runtime.kernels.intrinsics import below, load, multiply_high, prefetch, shift_right, store
 from squallpy.runtime.kernels.kernel_compiler import inlined, kernel, making
+from squallpy.runtime.kernels.stored_keys import is_key
 
 LOW, HIGH = 0xFFFFFFFF, -0x100000000
 _NEAR = 56  # bytes behind its home that an entry seldom goes beyond
@@ -61,15 +62,6 @@ def wider(size: int) -> int:
     """Return the size that a table grows to, half as much again or a third: with the header sizes are 2ᵏ and 3 · 2ᵏ."""
     words = size + HEADER
     return size + (words // 2 if words & (words - 1) == 0 else words // 3)
-
-
-@inlined
-def same(a: int, b: int, width: int) -> bool:
-    """True if the `width` words at two addresses are equal."""
-    for i in range(width):  # noqa: SIM110
-        if load(a, i) != load(b, i):
-            return False
-    return True
 
 
 @inlined
@@ -120,8 +112,8 @@ def peek(table: int, shape: Shape, start: int, h: int) -> int:
 
 
 @inlined
-def seek(table: int, shape: Shape, start: int, h: int, key: int, width: int, rows: int, stride: int) -> int:
-    """Find the position of the entry whose row (`width` words at `rows + number * stride`) equals `key`.
+def seek(table: int, shape: Shape, start: int, h: int, key: int, width: int, rows: int, unit: int) -> int:
+    """Find the position of the entry whose row (`width` words of `unit` bytes, the first at `rows`) equals `key`.
 
     If there is none, it is that where the entry belongs, as ~position. The search begins at `start`: the home, or where
     the hash was peeked, if nothing was removed since.
@@ -130,7 +122,7 @@ def seek(table: int, shape: Shape, start: int, h: int, key: int, width: int, row
     while True:
         entry = load(table, at)
         if is_of(entry, h):
-            if same(rows + ((entry & LOW) - 1) * stride, key, width):
+            if is_key(rows + ((entry & LOW) - 1) * unit * width, key, width, unit):
                 return at
         elif is_behind(entry, h, at, shape):
             return ~at

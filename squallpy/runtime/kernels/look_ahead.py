@@ -78,8 +78,8 @@ def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, befor
     frame = frame_at(where)
     places, scratch, own = frame[at.PLACES], where + 8 * frame[at.SCRATCH], frame[at.KEY]
     picks, count, by_runs = indexed_columns(frame), load(frame[HEAD], at.COUNT), is_by_runs(frame)
-    (table, shape), wide, broad = table_of(frame[places]), 8 * own, 8 * frame[at.PAYLOAD]
-    records, payloads = frame[places + at.KEYS], frame[places + at.WORDS]
+    (table, shape), unit, broad = table_of(frame[places]), frame[at.UNIT], 8 * frame[at.PAYLOAD]
+    records, payloads, wide = frame[places + at.KEYS], frame[places + at.WORDS], unit * own
     found, sought, n = scratch + 8 * _FOUND, scratch + 8 * _SOUGHT, 0
     for row in range(rows):
         store(found, row, -1)
@@ -105,9 +105,9 @@ def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, befor
             store(found, row, seek_record(frame, table, shape, start, h, key))
             continue
         if own == 1:
-            position = seek(table, shape, start, h, key, 1, records, 8)
+            position = seek(table, shape, start, h, key, 1, records, unit)
         else:
-            position = seek(table, shape, start, h, key, own, records, wide)
+            position = seek(table, shape, start, h, key, own, records, unit)
         if position >= 0:
             store(found, row, (load(table, position) & LOW) - 1)
     return 0
@@ -134,7 +134,7 @@ def _ask_ahead(where: int, s: int, keys: int, width: int, columns: int, rows: in
     picks = frame[at.BOUNDS] + s * (own + 1)
     is_primary = s < 0 or (s == 0 and is_by_runs(frame))
     place = places if is_primary else places + at.SLICE + s * at.SLICE_STRIDE
-    (table, shape), wide, broad = table_of(frame[place]), 8 * own, 8 * frame[at.PAYLOAD]
+    (table, shape), wide, broad = table_of(frame[place]), frame[at.STRIDE], 8 * frame[at.PAYLOAD]
     records, payloads, arena = frame[places + at.KEYS], frame[places + at.WORDS], frame[place + at.ARENA]
     _ask_index(frame, table, shape, picks, keys, width, columns, rows)
     for row in range(rows):

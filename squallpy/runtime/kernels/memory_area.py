@@ -8,7 +8,7 @@ a region grew there, the generation in the head differs from ours and the frame 
 is the empty structure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -50,6 +50,7 @@ class Area:
                 self.head[self._sizes + r] = self._regions[r].words
         if self.head[GENERATION] == 0:
             self.head[GENERATION] = 1
+        self.on_change: Callable[[], None] | None = None  # for what constants of the frame follow from the head
         self._remap()
 
     def current(self) -> Words:
@@ -95,6 +96,8 @@ class Area:
             if region.words < words:
                 region.grow(words)
             self._place(r)
+        if self.on_change:
+            self.on_change()
 
     def _place(self, r: int) -> None:
         self.frame[self._places + 2 * r] = self._regions[r].address

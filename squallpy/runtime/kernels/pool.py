@@ -7,7 +7,7 @@
     pool.copy_fraction([], 0, HASHES)                           →   [[7, 2]], [[1]], in the order of hashes
     pool.exchange([0], [[8, 2]], [[3]])                         →   {(8, 2): 3}
     pool.slice(0, [[8]])                                        →   rows [0], slots [0]
-    pool.keys[slots], pool.words[slots]                         →   their contents
+    pool.keys_of(slots), pool.words[slots]                      →   their contents
     pool.sorted[0]                                              →   a sorted index, kept alike: see `sorted_index.py`
 
 One set of compiled kernels serves every pool: arity, lanes and slices are data to them. A view that is looked up by
@@ -16,11 +16,14 @@ ranges alone is kept in its sorted indexes (`sorted_pool.py`), one that is only 
 Source: record pools of `dbtoaster-batch-ivm` §5.2.1.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from squallpy.base.index_order import Order
+from squallpy.base.keys import NULL
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels import pool_layout
 from squallpy.runtime.kernels.hash_index import FIRST, HEADER, MOST, OF, SIZE, begin_growing, wider
@@ -42,6 +45,7 @@ from squallpy.runtime.kernels.postings import refer_back
 from squallpy.runtime.kernels.record_exchange import attach_records, close_gaps, detach_records
 from squallpy.runtime.kernels.slice_lookup import slice_records
 from squallpy.runtime.kernels.sorted_index import SortedIndex
+from squallpy.runtime.kernels.stored_keys import LEAST, NARROW, WIDE
 from squallpy.runtime.kernels.touched_groups import note_groups
 from squallpy.runtime.kernels.view_container import HASHES, Container, OrderedContainer
 
@@ -51,10 +55,10 @@ _BIRTH = 512  # words of a region at first: a page
 _AHEAD = 1 << 15  # records for which memory is got ready, at least; fewer are not worth a helper
 _LARGE = 1 << 17  # words of an index for whose growth memory is got ready
 _LEAST = 16  # rows for which an index that grows does so
-_UNWATCHED = (0, 0)
+_UNWATCHED = _UNKNOWN = (0, 0)
 _SCALARS = pool_layout.SLICE_STATE - pool_layout.COUNT  # of the head, before those of slices
 _GIVEN = np.empty(0, np.int64)  # a lifting of payloads that are given
-_PIECE = 1 << 12  # rows that are added at a time while an index grows
+_PIECE = 1 << 12  # rows that are added at a time while an index grows, or words that are widened
 
 
 class Pool(OrderedContainer):
@@ -64,7 +68,7 @@ class Pool(OrderedContainer):
     next `upsert` or `clear`. `slices` are key columns to look up by, `group` those that its primary index is by, if not
     all, on which few records agree; `orders` are of sorted indexes. If it is adaptive, the primary index is by the
     first slice as long as the records of a group stand together (`run_index.py`), and slices have back references
-    once records go.
+    once records go. If it is narrow, its keys have words of 32 bits as long as these hold them (`stored_keys.py`).
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class Pool(OrderedContainer):
         orders: tuple[Order, ...] = (),
         group: tuple[int, ...] = (),
         adaptive: bool = False,
+        narrow: bool = False,
     ) -> None:
         assert payload.width > 0, "a payload has at least one lane"
         assert all(0 <= column < key_width for columns in (*slices, group) for column in columns), (
@@ -103,6 +108,7 @@ class Pool(OrderedContainer):
             places + 2 * len(regions),
             *_UNWATCHED,
             1 if adaptive and slices and not group else 0,
+            *_UNKNOWN,  # how wide keys are, which `_note_width` says
         ]
         assert CONSTANTS + len(fixed) == pool_layout.RINGS
         self._area = Area(
@@ -111,8 +117,12 @@ class Pool(OrderedContainer):
             regions,
             scalars=_SCALARS + pool_layout.STATE * len(slices),
             constants=[*fixed, *rings, *bounds],
-            scratch=6 * pool_layout.CHUNK + key_width,
+            scratch=6 * pool_layout.CHUNK + 2 * key_width,
         )
+        if not narrow:
+            self._area.head[pool_layout.WIDENED] = 1
+        self._area.on_change = self._note_width
+        self._note_width()
         for s in range(0 if adaptive else len(slices)):
             self._area.head[self._state_at(s, pool_layout.REFERENCED)] = 1
         self._watched = WatchedPages(self._area.frame)
@@ -212,7 +222,7 @@ class Pool(OrderedContainer):
             return super().copy_fraction(reached, low, high)
         self.index_by_record()
         slots = records_between(self._area.current(), low, high)
-        return self.keys.take(slots, axis=0), self.words.take(slots, axis=0)
+        return self.keys_of(slots), self.words.take(slots, axis=0)
 
     def select_copied(self, keys: Words, reached: Words, low: int) -> Words:
         if self.sorted or low == HASHES:
@@ -237,11 +247,51 @@ class Pool(OrderedContainer):
     def rows(self) -> tuple[Words, Words]:
         return self.keys, self.words
 
+    def pieces(self, rows: int) -> Iterator[Words]:
+        for start in range(0, len(self), rows):
+            yield _in_words(self._held_keys[start : start + rows])
+        yield self.words
+
     @property
     def keys(self) -> Words:
-        """Keys by slot, a view."""
+        """Keys by slot, a view, or a copy where they are narrow."""
+        return _in_words(self._held_keys)
+
+    def keys_of(self, slots: Words) -> Words:
+        """Copy the keys of records."""
+        return _in_words(self._held_keys.take(slots, axis=0))
+
+    @property
+    def _held_keys(self) -> npt.NDArray[Any]:
+        """Keys by slot as they are held, a view."""
         self._area.current()
-        return self._area.array(_KEYS)[: len(self) * self.key_width].reshape(len(self), self.key_width)
+        held = self._area.array(_KEYS) if self._unit == WIDE else self._area.array(_KEYS).view(np.int32)
+        return held[: len(self) * self.key_width].reshape(len(self), self.key_width)
+
+    @property
+    def _unit(self) -> int:
+        """Bytes of a word of a record's key."""
+        return WIDE if self._area.head[pool_layout.WIDENED] else NARROW
+
+    def _note_width(self) -> None:
+        """Let kernels find in the frame how wide keys are."""
+        self._area.frame[pool_layout.UNIT] = self._unit
+        self._area.frame[pool_layout.STRIDE] = self._unit * self.key_width
+
+    def _key_words(self, count: int) -> int:
+        """Return how many words of 64 bits the keys of so many records take."""
+        return -(-count * self.key_width * self._unit // WIDE)
+
+    def _widen_keys(self) -> None:
+        """Let keys have words of 64 bits from now on."""
+        count = len(self) * self.key_width
+        self._area.head[pool_layout.WIDENED], self._area.head[pool_layout.UNFIT] = 1, 0
+        self._area.grow(_KEYS, max(count, self._area.words(_KEYS)))  # NB: which others see, who then look again
+        held = self._area.array(_KEYS)
+        for start in range(count // _PIECE * _PIECE, -1, -_PIECE):  # from the end, as a word is where two were
+            stop = min(count, start + _PIECE)
+            held[start:stop] = _in_words(held.view(np.int32)[start:stop].copy())
+        self._note_width()
 
     @property
     def words(self) -> Words:
@@ -269,7 +319,7 @@ class Pool(OrderedContainer):
         )
         return {
             "records": count,
-            "keys": 8 * count * self.key_width,
+            "keys": self._unit * count * self.key_width,
             "payloads": 8 * count * self.payload.width,
             "index": 8 * self._size(_INDEX),
             "slices": 8 * slices,
@@ -294,11 +344,13 @@ class Pool(OrderedContainer):
 
     def make_room(self) -> None:
         """Extend each region that has no room for one more chunk of records."""
+        if self._area.head[pool_layout.UNFIT]:
+            self._widen_keys()
         if self._area.head[pool_layout.PASSED] >= pool_layout.MOST_PASSED:
             self.index_by_record()
         area, count = self._area, len(self) + 2 * pool_layout.CHUNK
         assert count < 2**31, "a pool holds fewer than 2³¹ records"
-        needs = [(_KEYS, count * self.key_width), (_WORDS, count * self.payload.width)]
+        needs = [(_KEYS, self._key_words(count)), (_WORDS, count * self.payload.width)]
         for s, index in self._indexes():
             arena = pool_layout.PIECE * self._pieces(s) + pool_layout.ARENA_ROOM * count + pool_layout.ARENA_LEAST
             needs.append((index + 1, arena // 2 + 1))
@@ -325,7 +377,7 @@ class Pool(OrderedContainer):
         more = max(_AHEAD, count // 16)
         self._ready = count + more // 2
         growing = [
-            (_KEYS, self.key_width * count, self.key_width * (count + more)),
+            (_KEYS, self._key_words(count), self._key_words(count + more)),
             (_WORDS, self.payload.width * count, self.payload.width * (count + more)),
         ]
         for s, index in self._indexes():
@@ -400,6 +452,15 @@ class Pool(OrderedContainer):
     def _size(self, region: int) -> int:
         """Count the positions of an index."""
         return int(self._area.array(region)[SIZE]) or FIRST
+
+
+def _in_words(keys: npt.NDArray[Any]) -> Words:
+    """Return keys in words of 64 bits: a copy where they are narrow."""
+    if keys.dtype == np.int64:
+        return keys
+    words: Words = keys.astype(np.int64)
+    words[words == LEAST] = NULL
+    return words
 
 
 def as_pool(container: Container) -> Pool:

@@ -9,11 +9,15 @@ LANES: Final = 3  # lanes in a payload
 SLICES: Final = 4  # secondary indexes
 PLACES: Final = 5  # where (address, words) of the regions begin: index, keys, words, then three for each slice
 BOUNDS: Final = 6  # where the slices' columns begin, behind the index's: how many, then which, in KEY + 1 words each
-SCRATCH: Final = 7  # where the scratch begins: a chunk's hashes and positions, twice that for who comes or goes, a key
+SCRATCH: Final = (
+    7  # where the scratch begins: a chunk's hashes and positions, twice that for who comes or goes, two keys
+)
 MARKS: Final = 8  # address of a byte for each page of records that is watched (`page_watch`),
 WATCHED: Final = 9  # and how many there are
 RUNS: Final = 10  # 1: the index may be by runs of records that agree on the columns of slice 0
-RINGS: Final = 11  # ring of each lane, from here
+UNIT: Final = 11  # bytes of a word of a record's key (`stored_keys`),
+STRIDE: Final = 12  # and of its key
+RINGS: Final = 13  # ring of each lane, from here
 
 # Regions, as offsets from PLACES; words are one further.
 INDEX: Final = 0
@@ -31,7 +35,9 @@ APPENDED: Final = 3  # 1: its records are in no index
 BY_RECORD: Final = 4  # 1: the index has an entry for each record, also of a pool in which it might be by runs
 ENTRIES: Final = 5  # of an index by runs
 PASSED: Final = 6  # records and entries that were passed where rows were added, above what is allowed
-SLICE_STATE: Final = 7  # for each slice STATE words:
+WIDENED: Final = 7  # 1: words of keys have 64 bits, not 32
+UNFIT: Final = 8  # 1: a key is to be added that words of 32 bits do not hold
+SLICE_STATE: Final = 9  # for each slice STATE words:
 LIVE: Final = 0  # entries of its index
 TOP: Final = 1  # pieces of its arena ever used
 CLASSES: Final = 2  # a bit for each size class of which a block is free

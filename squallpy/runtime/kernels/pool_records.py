@@ -48,6 +48,7 @@ from squallpy.runtime.kernels.payload_arithmetic import add, copy, is_zero
 from squallpy.runtime.kernels.postings import ask_unlink, has_room, link, link_between, renumber, unlink, unlink_all
 from squallpy.runtime.kernels.primary_index import hash_record, is_by_runs
 from squallpy.runtime.kernels.run_index import ALLOWED, drop_from_run, enter_newest, seek_in_runs, seek_record
+from squallpy.runtime.kernels.stored_keys import has_put, key_of_record, move_key
 
 _WIDE: Final = 128  # bytes of a payload whose lines are asked for a few rows ahead, besides its first and last
 _AHEAD: Final = 3
@@ -66,11 +67,11 @@ def drop(frame: Vector, position: int, record: int, count: int) -> None:
 @inlined
 def move_record(frame: Vector, old: int, new: int) -> None:
     """Give a record another number, that of a record which is in no index."""
-    places, wide, broad = frame[at.PLACES], 8 * frame[at.KEY], 8 * frame[at.PAYLOAD]
-    (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
-    entry = seek_number(table, shape, hash_record(frame, keys + old * wide), old)
+    places, broad = frame[at.PLACES], 8 * frame[at.PAYLOAD]
+    (table, shape), words = table_of(frame[places]), frame[places + at.WORDS]
+    entry = seek_number(table, shape, hash_record(frame, key_of_record(frame, old)), old)
     store(table, entry, (load(table, entry) & HIGH) | (new + 1))
-    copy(keys + new * wide, keys + old * wide, frame[at.KEY])
+    move_key(frame, old, new)
     copy(words + new * broad, words + old * broad, frame[at.PAYLOAD])
     renumber(frame, old, new)
     mark_written(frame, new)
@@ -81,7 +82,7 @@ def ask_records(frame: Vector, base: int, row: int, rows: int) -> None:
     """Note the hashes of `rows` keys from `row` on and where their entries are, and ask for their records' lines."""
     places, key, payload = frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
     (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
-    scratch = frame[at.SCRATCH]
+    scratch, wide = frame[at.SCRATCH], frame[at.STRIDE]
     for j in range(rows):
         h = hash_record(frame, base + (row + j) * 8 * key)
         frame[scratch + j] = h
@@ -92,7 +93,7 @@ def ask_records(frame: Vector, base: int, row: int, rows: int) -> None:
         entry = load(table, position)
         if is_of(entry, frame[scratch + j]):
             record = (entry & LOW) - 1
-            prefetch(keys + record * 8 * key)
+            prefetch(keys + record * wide)
             prefetch(words + record * 8 * payload)
             prefetch(words + (record + 1) * 8 * payload - 8)  # its end is perhaps in the next line
 
@@ -112,9 +113,9 @@ def _ask_record(frame: Vector, j: int) -> None:
 @inlined
 def _ask_leaving(frame: Vector, given: int, rows: int, count: int) -> None:
     """Ask for the cache lines by which records that probably leave will be unlinked, and those that fill their gaps."""
-    places, scratch, wide, broad = frame[at.PLACES], frame[at.SCRATCH], 8 * frame[at.KEY], 8 * frame[at.PAYLOAD]
+    places, scratch, broad = frame[at.PLACES], frame[at.SCRATCH], 8 * frame[at.PAYLOAD]
     (table, shape), words = table_of(frame[places]), frame[places + at.WORDS]
-    keys, leaving, n, last = frame[places + at.KEYS], scratch + 2 * at.CHUNK, 0, count
+    leaving, n, last = scratch + 2 * at.CHUNK, 0, count
     for j in range(rows):
         entry = load(table, frame[scratch + at.CHUNK + j])
         if is_of(entry, frame[scratch + j]):
@@ -124,7 +125,7 @@ def _ask_leaving(frame: Vector, given: int, rows: int, count: int) -> None:
                 frame[leaving + n], frame[leaving + n + 1] = record, last
                 n += 2
     for i in range(1, n, 2):
-        h = hash_record(frame, keys + frame[leaving + i] * wide)
+        h = hash_record(frame, key_of_record(frame, frame[leaving + i]))
         ask(table, shape, h)
     if n > 0:
         ask_unlink(frame, leaving, n)
@@ -134,7 +135,7 @@ def _ask_leaving(frame: Vector, given: int, rows: int, count: int) -> None:
 def _upsert_runs(frame: Vector, base: int, given: int, start: int, stop: int) -> int:
     """Add rows as `upsert_records` does where the index is by runs; keys and payloads stand at addresses."""
     head, places, scratch = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH]
-    (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
+    (table, shape), words = table_of(frame[places]), frame[places + at.WORDS]
     key, payload, count = frame[at.KEY], frame[at.PAYLOAD], load(head, at.COUNT)
     for chunk in range(start, stop, at.CHUNK):
         here = min(at.CHUNK, stop - chunk)
@@ -157,9 +158,12 @@ def _upsert_runs(frame: Vector, base: int, given: int, start: int, stop: int) ->
                     count -= 1
                     linked, removed = count, True
             elif not is_zero(frame, source):
-                copy(keys + 8 * count * key, row, key)
+                if not has_put(frame, count, row):
+                    link(frame, linked, count)
+                    store(head, at.COUNT, count)
+                    return chunk + j
                 copy(words + 8 * count * payload, source, payload)
-                enter_newest(frame, table, shape, ~found, h, count)
+                enter_newest(frame, table, shape, ~found, h, count, row)
                 mark_written(frame, count)
                 count += 1
         link(frame, linked, count)
@@ -170,7 +174,7 @@ def _upsert_runs(frame: Vector, base: int, given: int, start: int, stop: int) ->
 
 @kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {VECTOR}, int64, int64)")
 def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vector, start: int, stop: int) -> int:
-    """Add rows `start` … `stop` − 1. Returns the first row of a chunk without room, or `stop`; −1: bad shapes.
+    """Add rows `start` … `stop` − 1. Returns the first row without room, or `stop`; −1: bad shapes.
 
     Payloads are made of what is given as `lifting` says; if it is empty, they are given.
     """
@@ -181,7 +185,7 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
         return _upsert_runs(frame, address(rows), address(payloads), start, stop)
     head, places, scratch = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH]
     (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
-    wide, broad, stride = 8 * key, 8 * payload, 8 * payloads.shape[1]
+    wide, broad, stride, unit = 8 * key, 8 * payload, 8 * payloads.shape[1], frame[at.UNIT]
     base, given = address(rows), address(payloads)
     count = load(head, at.COUNT)
     for chunk in range(start, stop, at.CHUNK):
@@ -203,7 +207,7 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
                 source = words + count * broad
             h = frame[scratch + j]
             guess = home(h, shape) if removed else frame[scratch + at.CHUNK + j]
-            position = seek(table, shape, guess, h, row, key, keys, wide)
+            position = seek(table, shape, guess, h, row, key, keys, unit)
             if position >= 0:
                 record = (load(table, position) & LOW) - 1
                 mark_written(frame, record)
@@ -213,8 +217,11 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
                     count -= 1
                     linked, removed = count, True
             elif not is_zero(frame, source):
+                if not has_put(frame, count, row):
+                    link(frame, linked, count)
+                    store(head, at.COUNT, count)
+                    return chunk + j
                 insert(table, shape, ~position, (h & HIGH) | (count + 1))
-                copy(keys + count * wide, row, key)
                 if not lifted:
                     copy(words + count * broad, source, payload)
                 mark_written(frame, count)
@@ -303,18 +310,18 @@ def hashes_of(frame: Vector, rows: Vector) -> Words:
 @kernel(f"void({VECTOR})")
 def clear_records(frame: Vector) -> None:
     """Drop all records, at a cost in proportion to their number."""
-    head, places, key = frame[HEAD], frame[at.PLACES], frame[at.KEY]
+    head, places = frame[HEAD], frame[at.PLACES]
     if load(head, at.APPENDED) != 0:
         store(head, at.APPENDED, 0)
         store(head, at.COUNT, 0)
         return
-    (table, shape), keys = table_of(frame[places]), frame[places + at.KEYS]
+    table, shape = table_of(frame[places])
     count = load(head, at.COUNT)
     if count * 64 > shape[0]:
         wipe_all(frame[places])
     else:
         for record in range(count):
-            wipe(table, shape, hash_record(frame, keys + record * 8 * key))
+            wipe(table, shape, hash_record(frame, key_of_record(frame, record)))
         settle(frame[places])
     unlink_all(frame, count)
     store(head, at.COUNT, 0)
@@ -337,17 +344,18 @@ def index_records(frame: Vector, start: int) -> int:
 
     Returns the first record of a chunk without room, or how many there are.
     """
-    head, places, wide = frame[HEAD], frame[at.PLACES], 8 * frame[at.KEY]
+    head, places, unit = frame[HEAD], frame[at.PLACES], frame[at.UNIT]
     (table, shape), keys, count = table_of(frame[places]), frame[places + at.KEYS], load(head, at.COUNT)
     for chunk in range(start, count, at.CHUNK):
         if not has_room(frame, count):
             return chunk
         here = min(at.CHUNK, count - chunk)
-        ask_records(frame, keys, chunk, here)
         for record in range(chunk, chunk + here):
-            key = keys + record * wide
+            ask(table, shape, hash_record(frame, key_of_record(frame, record)))
+        for record in range(chunk, chunk + here):
+            key = key_of_record(frame, record)
             h = hash_record(frame, key)
-            position = seek(table, shape, home(h, shape), h, key, frame[at.KEY], keys, wide)
+            position = seek(table, shape, home(h, shape), h, key, frame[at.KEY], keys, unit)
             insert(table, shape, ~position, (h & HIGH) | (record + 1))
         link_between(frame, chunk, chunk + here, 0, 1)
     return count

@@ -42,6 +42,7 @@ from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.primary_index import first_slice, is_by_runs, put_picked
+from squallpy.runtime.kernels.stored_keys import key_at, key_of_record, word_at
 
 ALONE = 1 << 31  # numbers from here on are no block's, but stand for record `number − ALONE`
 
@@ -88,12 +89,6 @@ def _columns(frame: Vector, s: int) -> int:
 
 
 @inlined
-def _key(frame: Vector, record: int) -> int:
-    """Return the address of a record's key."""
-    return frame[frame[at.PLACES] + at.KEYS] + 8 * record * frame[at.KEY]
-
-
-@inlined
 def _hash(frame: Vector, s: int, key: int) -> int:
     """Hash of the slice's columns in the key at `key`."""
     columns = _columns(frame, s)
@@ -102,22 +97,22 @@ def _hash(frame: Vector, s: int, key: int) -> int:
 
 @inlined
 def _seek(
-    table: int, shape: Shape, start: int, h: int, key: int, picks: int, width: int, arena: int, keys: int, wide: int
+    frame: Vector, table: int, shape: Shape, start: int, h: int, key: int, picks: int, width: int, arena: int
 ) -> int:
     """Find the position of the entry that the key at `key` belongs to; if there is none, that where it should be, as
     ~position.
 
-    All is given by address: records' keys are `wide` bytes apart, and `picks` are their `width` columns. The search
-    begins at `start`, where the hash was peeked.
+    All is given by address; `picks` are the slice's `width` columns. The search begins at `start`, where the hash was
+    peeked.
     """
-    position = start
+    position, unit = start, frame[at.UNIT]
     while True:
         entry = load(table, position)
         if is_behind(entry, h, position, shape):
             return ~position
         if (entry ^ h) & HIGH == 0:
-            other, i = keys + _first((entry & LOW) - 1, arena) * wide, 0
-            while i < width and load(other, load(picks, i)) == load(key, load(picks, i)):
+            other, i = key_at(frame, _first((entry & LOW) - 1, arena)), 0
+            while i < width and word_at(other, load(picks, i), unit) == load(key, load(picks, i)):
                 i += 1
             if i == width:
                 return position
@@ -141,9 +136,12 @@ def _peeked(table: int, position: int, h: int) -> int:
 def _position(frame: Vector, s: int, h: int, record: int) -> int:
     """Find the position of the entry in the index to which a linked record belongs."""
     place, columns = _place(frame, s), _columns(frame, s)
-    (table, shape), keys, wide = table_of(frame[place]), frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
-    picks, width, key = address(frame) + 8 * (columns + 1), frame[columns], keys + record * wide
-    return _seek(table, shape, home(h, shape), h, key, picks, width, frame[place + at.ARENA], keys, wide)
+    (table, shape), picks, key = (
+        table_of(frame[place]),
+        address(frame) + 8 * (columns + 1),
+        key_of_record(frame, record),
+    )
+    return _seek(frame, table, shape, home(h, shape), h, key, picks, frame[columns], frame[place + at.ARENA])
 
 
 @inlined
@@ -153,14 +151,14 @@ def ask_unlink(frame: Vector, start: int, count: int) -> None:
     In passes: of their places, then of the index, then of who stands there, then the posting's end and the key that
     tells its values.
     """
-    keys, wide, notes = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY], frame[at.SCRATCH] + at.LISTED
+    keys, wide, notes = frame[frame[at.PLACES] + at.KEYS], frame[at.STRIDE], frame[at.SCRATCH] + at.LISTED
     for s in range(first_slice(frame), frame[at.SLICES]):
         place = _place(frame, s)
         (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], _where(frame, s)
         for i in range(count):
             if where != 0:
                 prefetch(where + 4 * frame[start + i])
-            h = _hash(frame, s, keys + frame[start + i] * wide)
+            h = _hash(frame, s, key_of_record(frame, frame[start + i]))
             frame[notes + i] = h
             ask(table, shape, h)
         for i in range(count):
@@ -196,7 +194,7 @@ def has_room(frame: Vector, count: int) -> bool:
     _, shape = table_of(frame[places])
     if (
         full(_entries(frame, count), shape)
-        or then * frame[at.KEY] > frame[places + at.KEYS + 1]
+        or then * frame[at.STRIDE] > 8 * frame[places + at.KEYS + 1]
         or then * frame[at.PAYLOAD] > frame[places + at.WORDS + 1]
     ):
         return False
@@ -249,14 +247,14 @@ def _link(frame: Vector, count: int, start: int, stop: int) -> None:
     Slice by slice, and in passes: each asks for the cache lines that the next will need, of the index, then who stands
     there, then the posting's end and the key that tells its values.
     """
-    hashes, keys, wide = frame[at.SCRATCH] + 2 * at.CHUNK, frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
+    hashes, keys, wide = frame[at.SCRATCH] + 2 * at.CHUNK, frame[frame[at.PLACES] + at.KEYS], frame[at.STRIDE]
     positions, listed = hashes + at.CHUNK, frame[at.SCRATCH] + at.LISTED
     for s in range(start, stop):
         place, columns, state = _place(frame, s), _columns(frame, s), _state(frame, s)
         (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], _where(frame, s)
         picks, width = address(frame) + 8 * (columns + 1), frame[columns]
         for i in range(count):
-            h = hash_picked(keys + frame[listed + i] * wide, picks, width)
+            h = hash_picked(key_of_record(frame, frame[listed + i]), picks, width)
             frame[hashes + i] = h
             frame[positions + i] = ask(table, shape, h)
         for i in range(count):
@@ -277,9 +275,8 @@ def _link(frame: Vector, count: int, start: int, stop: int) -> None:
                 prefetch(posting + 4 * (at.RECORDS + load32(posting, at.LENGTH)))
         for i in range(count):
             h, record = frame[hashes + i], frame[listed + i]
-            position = _seek(
-                table, shape, frame[positions + i], h, keys + record * wide, picks, width, arena, keys, wide
-            )
+            key = key_of_record(frame, record)
+            position = _seek(frame, table, shape, frame[positions + i], h, key, picks, width, arena)
             if position < 0:
                 insert(table, shape, ~position, (h & HIGH) | (ALONE + record + 1))
                 store(state, at.LIVE, load(state, at.LIVE) + 1)
@@ -324,7 +321,7 @@ def _moved(state: int, arena: int, number: int, size_class: int) -> tuple[int, i
 def unlink(frame: Vector, record: int) -> None:
     """Take a record out of all slices; its key is still there."""
     for s in range(first_slice(frame), frame[at.SLICES]):
-        place, state, h = _place(frame, s), _state(frame, s), _hash(frame, s, _key(frame, record))
+        place, state, h = _place(frame, s), _state(frame, s), _hash(frame, s, key_of_record(frame, record))
         (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], _where(frame, s)
         position = _position(frame, s, h, record)
         number = (load(table, position) & LOW) - 1
@@ -361,7 +358,7 @@ def _without(state: int, arena: int, where: int, block: int, gone: int) -> int:
 def renumber(frame: Vector, old: int, new: int) -> None:
     """Change a record's number from `old` to `new`, which no other has; its key is still at `old`."""
     for s in range(first_slice(frame), frame[at.SLICES]):
-        place, h = _place(frame, s), _hash(frame, s, _key(frame, old))
+        place, h = _place(frame, s), _hash(frame, s, key_of_record(frame, old))
         (table, _), where = table_of(frame[place]), _where(frame, s)
         position = _position(frame, s, h, old)
         number = (load(table, position) & LOW) - 1
@@ -385,7 +382,7 @@ def unlink_all(frame: Vector, count: int) -> None:
             wipe_all(frame[place])
         else:
             for record in range(count):
-                wipe(table, shape, _hash(frame, s, _key(frame, record)))
+                wipe(table, shape, _hash(frame, s, key_of_record(frame, record)))
             settle(frame[place])
         for i in range(at.REFERENCED):
             store(state, i, 0)
@@ -426,7 +423,7 @@ def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
     place, columns, width, n = _place(frame, s), _columns(frame, s), bound.shape[1], bound.shape[0]
     (table, shape), base = table_of(frame[place]), address(bound)
     arena, where, picks = frame[place + at.ARENA], _where(frame, s), address(frame) + 8 * (columns + 1)
-    keys, wide = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
+    keys, wide = frame[frame[at.PLACES] + at.KEYS], frame[at.STRIDE]
     key = address(frame) + 8 * (frame[at.SCRATCH] + 6 * at.CHUNK)
     found = np.empty(n, np.int64)
     for row in range(n):
@@ -442,7 +439,7 @@ def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
                 number = _peeked(table, peek(table, shape, home(found[ahead], shape), found[ahead]), found[ahead])
                 _ask(number, arena, keys, wide, depth)
         put_picked(key, picks, base + 8 * row * width, width)
-        position = _seek(table, shape, home(found[row], shape), found[row], key, picks, width, arena, keys, wide)
+        position = _seek(frame, table, shape, home(found[row], shape), found[row], key, picks, width, arena)
         number = (load(table, position) & LOW) - 1 if position >= 0 else -1
         found[row] = number
         if number >= ALONE:
@@ -478,8 +475,8 @@ def entry_of(frame: Vector, s: int, key: int) -> int:
     """
     place, columns, h = _place(frame, s), _columns(frame, s), _hash(frame, s, key)
     (table, shape), arena = table_of(frame[place]), frame[place + at.ARENA]
-    keys, wide, picks = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY], address(frame) + 8 * (columns + 1)
-    position = _seek(table, shape, home(h, shape), h, key, picks, frame[columns], arena, keys, wide)
+    picks = address(frame) + 8 * (columns + 1)
+    position = _seek(frame, table, shape, home(h, shape), h, key, picks, frame[columns], arena)
     if position < 0:
         return -1
     number = (load(table, position) & LOW) - 1

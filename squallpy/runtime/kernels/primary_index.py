@@ -10,6 +10,7 @@ from squallpy.runtime.kernels.hashing import hash_picked
 from squallpy.runtime.kernels.intrinsics import load, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
+from squallpy.runtime.kernels.stored_keys import are_same, key_at, word_at
 
 
 @inlined
@@ -45,10 +46,20 @@ def put_picked(key: int, picks: int, values: int, width: int) -> None:
 
 
 @inlined
+def agree_records(frame: Vector, a: int, b: int) -> bool:
+    """True if two records agree on the index's columns."""
+    columns, unit, one, other = indexed_columns(frame), frame[at.UNIT], key_at(frame, a), key_at(frame, b)
+    for i in range(columns + 1, columns + 1 + frame[columns]):  # noqa: SIM110
+        if not are_same(one, other, frame[i], unit):
+            return False
+    return True
+
+
+@inlined
 def agree(frame: Vector, record: int, key: int) -> bool:
     """True if a record agrees on the index's columns with the key at an address."""
-    columns, own = indexed_columns(frame), frame[frame[at.PLACES] + at.KEYS] + 8 * record * frame[at.KEY]
-    for i in range(columns + 1, columns + 1 + frame[columns]):  # noqa: SIM110
-        if load(own, frame[i]) != load(key, frame[i]):
+    columns, own, unit = indexed_columns(frame), key_at(frame, record), frame[at.UNIT]
+    for i in range(columns + 1, columns + 1 + frame[columns]):
+        if word_at(own, frame[i], unit) != load(key, frame[i]):
             return False
     return True

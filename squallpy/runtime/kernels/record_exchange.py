@@ -16,21 +16,21 @@ from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.pool_records import ask_records, move_record
 from squallpy.runtime.kernels.postings import ask_unlink, has_room, link_listed, unlink
 from squallpy.runtime.kernels.primary_index import hash_record
+from squallpy.runtime.kernels.stored_keys import fit, has_put, key_at, key_of_record
 
 
 @kernel(f"void({VECTOR}, {GIVEN_VECTOR})")
 def detach_records(frame: Vector, gone: Vector) -> None:
     """Take records out of all indexes; they still have their numbers and keys."""
-    places, scratch, wide = frame[at.PLACES], frame[at.SCRATCH], 8 * frame[at.KEY]
-    (table, shape), keys = table_of(frame[places]), frame[places + at.KEYS]
+    (table, shape), scratch = table_of(frame[frame[at.PLACES]]), frame[at.SCRATCH]
     leaving = scratch + 2 * at.CHUNK
     for chunk in range(0, len(gone), at.CHUNK):
         here = min(at.CHUNK, len(gone) - chunk)
         for j in range(here):
             frame[leaving + j] = gone[chunk + j]
-            prefetch(keys + gone[chunk + j] * wide)
+            prefetch(key_at(frame, gone[chunk + j]))
         for j in range(here):
-            frame[scratch + j] = hash_record(frame, keys + frame[leaving + j] * wide)
+            frame[scratch + j] = hash_record(frame, key_of_record(frame, frame[leaving + j]))
             ask(table, shape, frame[scratch + j])
         ask_unlink(frame, leaving, here)
         for j in range(here):
@@ -49,10 +49,10 @@ def attach_records(frame: Vector, gaps: Vector, rows: Vector, payloads: Vector, 
         return -1
     head, places, scratch, listed = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH], frame[at.SCRATCH] + at.LISTED
     (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
-    base, given, count = address(rows), address(payloads), load(head, at.COUNT)
+    base, given, count, unit = address(rows), address(payloads), load(head, at.COUNT), frame[at.UNIT]
     for chunk in range(start, stop, at.CHUNK):
         here = min(at.CHUNK, stop - chunk)
-        if not has_room(frame, count):
+        if not has_room(frame, count) or not fit(frame, base + 8 * chunk * key, here):
             store(head, at.COUNT, count)
             return chunk
         ask_records(frame, base, chunk, here)
@@ -63,15 +63,15 @@ def attach_records(frame: Vector, gaps: Vector, rows: Vector, payloads: Vector, 
             else:
                 count += 1
             frame[listed + j] = record
-            prefetch(keys + 8 * record * key)
+            prefetch(key_at(frame, record))
             prefetch(words + 8 * record * payload)
         for j in range(here):
             row, record, h = base + (chunk + j) * 8 * key, frame[listed + j], frame[scratch + j]
-            position = seek(table, shape, home(h, shape), h, row, key, keys, 8 * key)
+            position = seek(table, shape, home(h, shape), h, row, key, keys, unit)
             if position >= 0:
                 return -1
             insert(table, shape, ~position, (h & HIGH) | (record + 1))
-            copy(keys + 8 * record * key, row, key)
+            has_put(frame, record, row)
             copy(words + 8 * record * payload, given + (chunk + j) * 8 * payload, payload)
             mark_written(frame, record)
         link_listed(frame, here)
@@ -82,14 +82,13 @@ def attach_records(frame: Vector, gaps: Vector, rows: Vector, payloads: Vector, 
 @kernel(f"void({VECTOR}, {GIVEN_VECTOR})")
 def close_gaps(frame: Vector, gaps: Vector) -> None:
     """Move the last records into gaps, which descend."""
-    head, places, scratch, wide = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH], 8 * frame[at.KEY]
-    (table, shape), keys = table_of(frame[places]), frame[places + at.KEYS]
+    head, scratch, (table, shape) = frame[HEAD], frame[at.SCRATCH], table_of(frame[frame[at.PLACES]])
     last, moving = load(head, at.COUNT) - 1, scratch + 2 * at.CHUNK
     for chunk in range(0, len(gaps), at.CHUNK):
         here = min(at.CHUNK, len(gaps) - chunk)
         for j in range(here):
             frame[moving + j] = last - j
-            ask(table, shape, hash_record(frame, keys + (last - j) * wide))
+            ask(table, shape, hash_record(frame, key_of_record(frame, last - j)))
         ask_unlink(frame, moving, here)
         for j in range(here):
             if gaps[chunk + j] != last:

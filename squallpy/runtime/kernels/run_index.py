@@ -22,7 +22,6 @@ from squallpy.runtime.kernels.hash_index import (
     is_behind,
     is_of,
     remove,
-    same,
     seek,
     seek_number,
     table_of,
@@ -33,7 +32,8 @@ from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.postings import ALONE, renumber, unlink
-from squallpy.runtime.kernels.primary_index import agree, hash_record, is_by_runs
+from squallpy.runtime.kernels.primary_index import agree, agree_records, hash_record, is_by_runs
+from squallpy.runtime.kernels.stored_keys import is_key, key_at, key_of_record, move_key
 
 ALLOWED: Final = 12
 """Entries and records that may be passed for each row that is added."""
@@ -46,26 +46,20 @@ MOST: Final = (1 << 29) - 1
 
 
 @inlined
-def _key(frame: Vector, record: int) -> int:
-    """Return the address of a record's key."""
-    return frame[frame[at.PLACES] + at.KEYS] + 8 * record * frame[at.KEY]
-
-
-@inlined
 def seek_in_runs(frame: Vector, count: int, table: int, shape: Shape, start: int, h: int, key: int) -> tuple[int, int]:
     """Find the record of `count` whose key is at an address, or, as ~position, where the entry of one would stand.
 
     The search begins at `start`: the home of its hash, or where this was peeked, if nothing was removed since. Returns,
     too, how many entries and records were passed.
     """
-    width, position, passed = frame[at.KEY], start, 0
+    width, unit, position, passed = frame[at.KEY], frame[at.UNIT], start, 0
     entry = load(table, position)
     while not is_behind(entry, h, position, shape):
         if (entry ^ h) & HIGH == 0:
             record = (entry & LOW) - 1
             passed += 1
             while record < count and agree(frame, record, key):
-                if same(_key(frame, record), key, width):
+                if is_key(key_at(frame, record), key, width, unit):
                     return record, passed
                 record += 1
                 passed += 1
@@ -80,8 +74,8 @@ def seek_record(frame: Vector, table: int, shape: Shape, start: int, h: int, key
     if is_by_runs(frame):
         record, _ = seek_in_runs(frame, load(frame[HEAD], at.COUNT), table, shape, start, h, key)
         return max(record, -1)
-    width = frame[at.KEY]
-    position = seek(table, shape, start, h, key, width, frame[frame[at.PLACES] + at.KEYS], 8 * width)
+    keys = frame[frame[at.PLACES] + at.KEYS]
+    position = seek(table, shape, start, h, key, frame[at.KEY], keys, frame[at.UNIT])
     return (load(table, position) & LOW) - 1 if position >= 0 else -1
 
 
@@ -96,7 +90,7 @@ def find_record(frame: Vector, key: int) -> int:
 @inlined
 def begins_run(frame: Vector, record: int) -> bool:
     """True if a record does not agree with the one before it."""
-    return record == 0 or not agree(frame, record - 1, _key(frame, record))
+    return record == 0 or not agree_records(frame, record - 1, record)
 
 
 @inlined
@@ -114,9 +108,9 @@ def _count_entries(frame: Vector, more: int) -> None:
 
 
 @inlined
-def enter_newest(frame: Vector, table: int, shape: Shape, position: int, h: int, record: int) -> None:
+def enter_newest(frame: Vector, table: int, shape: Shape, position: int, h: int, record: int, key: int) -> None:
     """Enter the record behind all others, whose entry would stand at a position, unless it goes on with a run."""
-    if begins_run(frame, record):
+    if record == 0 or not agree(frame, record - 1, key):
         insert(table, shape, position, (h & HIGH) | (record + 1))
         _count_entries(frame, 1)
 
@@ -125,7 +119,7 @@ def enter_newest(frame: Vector, table: int, shape: Shape, position: int, h: int,
 def _enter(frame: Vector, record: int) -> None:
     """Give a record an entry."""
     table, shape = table_of(frame[frame[at.PLACES]])
-    h = hash_record(frame, _key(frame, record))
+    h = hash_record(frame, key_of_record(frame, record))
     position = home(h, shape)
     while not is_behind(load(table, position), h, position, shape):
         position = after(position, shape)
@@ -137,7 +131,7 @@ def _enter(frame: Vector, record: int) -> None:
 def _leave(frame: Vector, record: int) -> None:
     """Take the entry of a record out."""
     table, shape = table_of(frame[frame[at.PLACES]])
-    remove(table, shape, seek_number(table, shape, hash_record(frame, _key(frame, record)), record))
+    remove(table, shape, seek_number(table, shape, hash_record(frame, key_of_record(frame, record)), record))
     _count_entries(frame, -1)
 
 
@@ -148,20 +142,20 @@ def drop_from_run(frame: Vector, record: int, count: int) -> None:
     unlink(frame, record)
     if begins_run(frame, record):
         _leave(frame, record)
-    if follower < count and agree(frame, follower, _key(frame, record)):
+    if follower < count and agree_records(frame, follower, record):
         _enter(frame, follower)
     if record == last:
         return
     if last == follower or begins_run(frame, last):
         _leave(frame, last)
     places, broad = frame[at.PLACES], 8 * frame[at.PAYLOAD]
-    copy(_key(frame, record), _key(frame, last), frame[at.KEY])
+    move_key(frame, last, record)
     copy(frame[places + at.WORDS] + record * broad, frame[places + at.WORDS] + last * broad, frame[at.PAYLOAD])
     renumber(frame, last, record)
     mark_written(frame, record)
     if begins_run(frame, record):
         _enter(frame, record)
-    if follower < last and agree(frame, follower, _key(frame, record)):
+    if follower < last and agree_records(frame, follower, record):
         _leave(frame, follower)
 
 
@@ -194,7 +188,7 @@ def record_in_runs(frame: Vector, group: int, i: int) -> int:
     count, (table, shape) = load(frame[HEAD], at.COUNT), table_of(frame[frame[at.PLACES]])
     position = group & LOW
     head = load(table, position)
-    key = _key(frame, (head & LOW) - 1)
+    key = key_of_record(frame, (head & LOW) - 1)
     while True:
         entry = load(table, position)
         record = (entry & LOW) - 1

@@ -12,6 +12,7 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.postings import sliced
 from squallpy.runtime.kernels.primary_index import indexed_columns, is_by_runs, put_picked
 from squallpy.runtime.kernels.run_index import MANY, RUN, record_in_runs, runs_of
+from squallpy.runtime.kernels.stored_keys import key_at
 
 
 @inlined
@@ -36,7 +37,7 @@ def _sliced_by_primary_index(frame: Vector, bound: Vector) -> tuple[Words, Words
     """List all (row of `bound`, record) that agree on the columns of the primary index, ascending."""
     columns, width, n = indexed_columns(frame), bound.shape[1], bound.shape[0]
     (table, shape), base = table_of(frame[frame[at.PLACES]]), address(bound)
-    picks, keys, wide = address(frame) + 8 * (columns + 1), frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
+    picks = address(frame) + 8 * (columns + 1)
     key = address(frame) + 8 * (frame[at.SCRATCH] + 6 * at.CHUNK)
     hashes, found = np.empty(n, np.int64), np.empty(n, np.int64)
     for row in range(n):
@@ -50,7 +51,7 @@ def _sliced_by_primary_index(frame: Vector, bound: Vector) -> tuple[Words, Words
         if ahead < n:
             entry = load(table, peek(table, shape, home(hashes[ahead], shape), hashes[ahead]))
             if is_of(entry, hashes[ahead]):
-                prefetch(keys + ((entry & LOW) - 1) * wide)
+                prefetch(key_at(frame, (entry & LOW) - 1))
         put_picked(key, picks, base + 8 * row * width, width)
         found[row] = entries_of(frame, key, hashes[row])
         total += group_length(found[row])

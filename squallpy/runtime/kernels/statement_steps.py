@@ -35,6 +35,7 @@ from squallpy.runtime.kernels.monomial_sums import multiply_monomials, sum_monom
 from squallpy.runtime.kernels.payload_products import combine
 from squallpy.runtime.kernels.pool_records import probed
 from squallpy.runtime.kernels.slice_lookup import sliced_records
+from squallpy.runtime.kernels.stored_keys import key_at, word_at
 
 # Operations, the first word of a step. The second is the step's length.
 PROBE: Final = 0
@@ -163,13 +164,13 @@ def _look_up(program: Vector, step: int, columns: Words, places: Words) -> tuple
         columns = _picked(program, lists + bound + 2 * binds, live, columns, rows)
         places = _moved(places, rows)
     regions = frame[at.PLACES]
-    keys, words, wide, broad = frame[regions + at.KEYS], frame[regions + at.WORDS], frame[at.KEY], frame[at.PAYLOAD]
+    words, unit, broad = frame[regions + at.WORDS], frame[at.UNIT], frame[at.PAYLOAD]
     for j in range(rows.shape[0]):
         places[source, j] = words + 8 * records[j] * broad
     for k in range(lists + bound, lists + bound + 2 * binds, 2):
         position, register = program[k], program[k + 1]
         for j in range(rows.shape[0]):
-            columns[register, j] = load(keys + 8 * records[j] * wide, position)
+            columns[register, j] = word_at(key_at(frame, records[j]), position, unit)
     return columns, places
 
 

@@ -14,6 +14,7 @@ from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.primary_index import hash_record
 from squallpy.runtime.kernels.run_index import seek_record
+from squallpy.runtime.kernels.stored_keys import WIDE, key_at
 from squallpy.runtime.kernels.trigger_steps import GROW, call, frame_at
 
 NOTE: Final = 9  # the address of `note_rows` in the table of addresses
@@ -23,7 +24,7 @@ NOTE: Final = 9  # the address of `note_rows` in the table of addresses
 def _ask(source: Vector, scratch: int, keys: int, rows: int) -> None:
     """Note the hashes of keys and where a view may have them, and ask for the lines of these records."""
     places, width, broad = source[at.PLACES], source[at.KEY], source[at.PAYLOAD]
-    (table, shape), own, words = table_of(source[places]), source[places + at.KEYS], source[places + at.WORDS]
+    (table, shape), words = table_of(source[places]), source[places + at.WORDS]
     for row in range(rows):
         h = hash_record(source, keys + 8 * row * width)
         store(scratch, row, h)
@@ -34,7 +35,7 @@ def _ask(source: Vector, scratch: int, keys: int, rows: int) -> None:
         store(scratch, at.CHUNK + row, position)
         entry = load(table, position)
         if is_of(entry, h):
-            prefetch(own + 8 * ((entry & LOW) - 1) * width)
+            prefetch(key_at(source, (entry & LOW) - 1))
             prefetch(words + 8 * ((entry & LOW) - 1) * broad)
 
 
@@ -58,7 +59,7 @@ def _note(touched: Vector, source: Vector, keys: int, first: int, rows: int) -> 
         for i in range(here):
             key = keys + 8 * (chunk + i) * width
             h = hash_record(touched, key)
-            position = seek(table, shape, home(h, shape), h, key, width, own, 8 * width)
+            position = seek(table, shape, home(h, shape), h, key, width, own, WIDE)
             if position >= 0:
                 continue
             insert(table, shape, ~position, (h & HIGH) | (count + 1))

@@ -30,11 +30,12 @@ from squallpy.runtime.kernels.primary_index import hash_record, is_by_runs
 from squallpy.runtime.kernels.ring_arithmetic import exact_add, exact_multiply, sign
 from squallpy.runtime.kernels.run_index import ALLOWED, MANY, RUN, enter_newest, find_record, seek_in_runs
 from squallpy.runtime.kernels.slice_lookup import entries_of, listed_record
+from squallpy.runtime.kernels.stored_keys import fit, has_put, word_at
 
 __all__ = [  # what printed code imports
     "add_fits", "add_rows", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of", "frame_at",
-    "half", "has_null", "is_known", "key_of", "key_room", "length_of", "load", "load8", "load32", "multiply_fits",
-    "number_of", "part_of_date", "record_of", "remove", "room_of", "sign", "slice_of", "store",
+    "half", "has_null", "is_known", "key_of", "key_room", "key_word", "length_of", "load", "load8", "load32",
+    "multiply_fits", "number_of", "part_of_date", "record_of", "remove", "room_of", "sign", "slice_of", "store",
     "subtract_fits", "values_at", "words_of",
 ]  # fmt: skip
 
@@ -167,23 +168,23 @@ def enter(frame: Vector, key: int, steps: int, pool: int) -> int:
 def _enter(where: int, key: int, grow: int, pool: int, _d: int, _e: int) -> int:
     """Find a record, or make one and enter it in the slices."""
     frame = frame_at(where)
-    head, places, width, broad = frame[HEAD], frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
+    head, places, broad = frame[HEAD], frame[at.PLACES], frame[at.PAYLOAD]
     count = load(head, at.COUNT)
     h, position, record = _place_of(frame, key, count)
     if record >= 0:
         mark_written(frame, record)
         return record
-    if not has_room(frame, count):
+    if not has_room(frame, count) or not fit(frame, key, 1):
         if call(grow, pool, 0, 0, 0, 0, 0) == 0:
             return -1
         h, position, _ = _place_of(frame, key, count)
     table, shape = table_of(frame[places])
     words = frame[places + at.WORDS] + 8 * count * broad
-    copy(frame[places + at.KEYS] + 8 * count * width, key, width)
+    has_put(frame, count, key)
     for i in range(broad):
         store(words, i, 0)
     if is_by_runs(frame):
-        enter_newest(frame, table, shape, position, h, count)
+        enter_newest(frame, table, shape, position, h, count, key)
     else:
         insert(table, shape, position, (h & HIGH) | (count + 1))
     store(head, at.COUNT, count + 1)
@@ -201,7 +202,7 @@ def _place_of(frame: Vector, key: int, count: int) -> tuple[int, int, int]:
         found, more = seek_in_runs(frame, count, table, shape, home(h, shape), h, key)
         store(frame[HEAD], at.PASSED, max(0, load(frame[HEAD], at.PASSED) + more - ALLOWED))
         return h, ~found, max(found, -1)
-    position = seek(table, shape, home(h, shape), h, key, width, frame[frame[at.PLACES] + at.KEYS], 8 * width)
+    position = seek(table, shape, home(h, shape), h, key, width, frame[frame[at.PLACES] + at.KEYS], frame[at.UNIT])
     return h, ~position, (load(table, position) & LOW) - 1 if position >= 0 else -1
 
 
@@ -218,7 +219,7 @@ def _remove(where: int, key: int, _b: int, _c: int, _d: int, _e: int) -> int:
     head, places, width = frame[HEAD], frame[at.PLACES], frame[at.KEY]
     table, shape = table_of(frame[places])
     h, count = hash_record(frame, key), load(head, at.COUNT)
-    position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
+    position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], frame[at.UNIT])
     drop(frame, position, (load(table, position) & LOW) - 1, count)
     store(head, at.COUNT, count - 1)
     return 0
@@ -261,8 +262,15 @@ def words_of(frame: Vector, record: int, width: int) -> int:
 
 @inlined
 def key_of(frame: Vector, record: int, width: int) -> int:
-    """Return the address of a record's key."""
+    """Return the address of a record's key in a pool of deltas or groups, whose keys have words of 64 bits."""
     return frame[frame[at.PLACES] + at.KEYS] + 8 * record * width
+
+
+@inlined
+def key_word(frame: Vector, record: int, width: int, i: int) -> int:
+    """Return word number `i` of a record's key, of so many."""
+    unit = frame[at.UNIT]
+    return word_at(frame[frame[at.PLACES] + at.KEYS] + unit * width * record, i, unit)
 
 
 @inlined

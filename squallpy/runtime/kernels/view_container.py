@@ -1,6 +1,7 @@
 """Containers: what a view is kept in, seen without lookups by key. `Pool` adds those."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -29,6 +30,10 @@ class Container(ABC):
     @abstractmethod
     def rows(self) -> tuple[Words, Words]:
         """Return the contents as (keys, words)."""
+
+    def pieces(self, rows: int) -> Iterator[Words]:
+        """Yield the keys, then the payloads, so many rows at a time if they have to be made."""
+        yield from self.rows()
 
     @property
     def keys(self) -> Words:

@@ -41,39 +41,40 @@ class PoolMirror:
         """
         if not self.pieces:
             self._begin_watch(pool)
-        keys, words = pool.rows()
-        start = PIECE * len(self.pieces)
+        rows, start = _Rows(pool), PIECE * len(self.pieces)
         is_made = isinstance(pool, SortedPool | GroupedRows)  # NB: rows are, at each call
-        stop = len(keys) if is_made else start + PIECE
-        self.pieces += [_copied(keys, words, first) for first in range(start, min(stop, len(keys)), PIECE)]
+        stop = rows.count if is_made else start + PIECE
+        self.pieces += [rows.copy_piece(first) for first in range(start, min(stop, rows.count), PIECE)]
         if self._watch and pool is self._pool:
-            self._watch.extend(min(stop, len(keys)))
-        return stop < len(keys)
+            self._watch.extend(min(stop, rows.count))
+        return stop < rows.count
 
     def update(self, pool: Container) -> Moved:
         """Bring the copy up to date; return the records that have gone since the last time, and those that have come.
 
         One that has moved to another slot is among both. They hold until the next time.
         """
-        keys, words = pool.rows()
-        count = -(-len(keys) // PIECE)
+        now = _Rows(pool)
+        count = -(-now.count // PIECE)
         went, came = self.pieces[count : self._reported], list[Records]()
         del self.pieces[count:]
         written = self._written(pool)
-        for number, (was, first) in enumerate(zip(self.pieces, range(0, len(keys), PIECE), strict=False)):
-            now = keys[first : first + PIECE], words[first : first + PIECE]
-            both = min(len(was[0]), len(now[0]))
-            rows = slice(both) if written is None else _written_rows(written, first, both)
-            if number >= self._reported:
-                self.pieces[number] = _refreshed(was, now, rows)
-                continue
-            rows = _differing(was, now, rows)
-            if len(rows) or len(was[0]) != len(now[0]):
-                for found, each in ((went, was), (came, now)):
-                    chosen = np.concatenate([rows, np.arange(both, len(each[0]))])
-                    found.append((each[0].take(chosen, axis=0), each[1].take(chosen, axis=0)))
-                self.pieces[number] = _refreshed(was, now, rows)
-        self.pieces += [_copied(keys, words, PIECE * number) for number in range(len(self.pieces), count)]
+        for number, (was, first) in enumerate(zip(self.pieces, range(0, now.count, PIECE), strict=False)):
+            length, there = len(was[0]), min(PIECE, now.count - first)
+            both = min(length, there)
+            rows = np.arange(both) if written is None else _written_rows(written, first, both)
+            if number < self._reported:
+                rows = _differing(was, now.take(first + rows), rows)
+                if not len(rows) and length == there:
+                    continue
+                gone, new = (np.concatenate([rows, np.arange(both, end)]) for end in (length, there))
+                went.append((was[0].take(gone, axis=0), was[1].take(gone, axis=0)))
+                came.append(now.take(first + new))
+            if length != there:
+                self.pieces[number] = now.copy_piece(first)
+            else:
+                was[0][rows], was[1][rows] = now.take(first + rows)
+        self.pieces += [now.copy_piece(PIECE * number) for number in range(len(self.pieces), count)]
         came += self.pieces[self._reported :]
         self._reported = len(self.pieces)
         return went, came
@@ -136,25 +137,32 @@ class DictionaryMirror:
         return int(differ[0]) if len(differ) else len(self._numbers)
 
 
-def _copied(keys: Words, words: Words, first: int) -> Records:
-    return keys[first : first + PIECE].copy(), words[first : first + PIECE].copy()
+class _Rows:
+    """Rows of a container between two batches, which are made once if they have to be."""
+
+    def __init__(self, pool: Container) -> None:
+        self._pool = pool if isinstance(pool, Pool) else None
+        self._all = None if isinstance(pool, Pool) else pool.rows()
+        self.count = len(self._all[0]) if self._all else len(pool)
+
+    def take(self, slots: Words) -> Records:
+        """Copy the rows of some slots."""
+        if self._pool is not None:
+            return self._pool.keys_of(slots), self._pool.words.take(slots, axis=0)
+        assert self._all is not None
+        return self._all[0].take(slots, axis=0), self._all[1].take(slots, axis=0)
+
+    def copy_piece(self, first: int) -> Records:
+        """Copy a piece."""
+        return self.take(np.arange(first, min(first + PIECE, self.count)))
 
 
-def _refreshed(was: Records, now: Records, rows: Words | slice) -> Records:
-    """Copy some rows again, or all if there are more or fewer now."""
-    if len(was[0]) != len(now[0]):
-        return now[0].copy(), now[1].copy()
-    for mine, its in zip(was, now, strict=True):
-        mine[rows] = its[rows]
-    return was
-
-
-def _differing(was: Records, now: Records, rows: Words | slice) -> Words:
-    """List which of some rows differ in keys or payloads."""
-    pairs = ((x[rows], y[rows]) for x, y in zip(was, now, strict=True))
+def _differing(was: Records, now: Records, rows: Words) -> Words:
+    """List which of some rows differ in keys or payloads; `now` has these alone."""
+    pairs = ((x[rows], y) for x, y in zip(was, now, strict=True))
     found = (np.flatnonzero(x.reshape(-1) != y.reshape(-1)) // max(1, x.shape[1]) for x, y in pairs)
-    differ: Words = np.union1d(*found)
-    return differ if isinstance(rows, slice) else rows[differ]
+    differ: Words = rows[np.union1d(*found)]
+    return differ
 
 
 def _written_rows(pages: Words, first: int, count: int) -> Words:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from squallpy.base.index_order import Order
@@ -67,6 +66,7 @@ class PoolLayout:
         numbered: The cells that hold numbers of strings.
         agreeing: The columns that the rows of a group agree on.
         adaptive: Whether its indexes suit what comes: runs of records, and records that go.
+        narrow: Whether its keys have words of 32 bits as long as these hold them.
     """
 
     name: str
@@ -80,6 +80,7 @@ class PoolLayout:
     group: tuple[int, ...] = ()
     agreeing: tuple[int, ...] = ()
     adaptive: bool = False
+    narrow: bool = False
 
     def open(self, storage: Storage) -> Container:
         """Make the pool, or open what storage has of it."""
@@ -90,7 +91,8 @@ class PoolLayout:
             return GroupedRows(self.key_width - 1, self.agreeing, self.slices, storage, name)
         if self.listed:
             return RowList(self.key_width, self.payload, storage, name)
-        return Pool(self.key_width, self.payload, self.slices, storage, name, self.orders, self.group, self.adaptive)
+        slices, orders, group = self.slices, self.orders, self.group
+        return Pool(self.key_width, self.payload, slices, storage, name, orders, group, self.adaptive, self.narrow)
 
     def __post_init__(self) -> None:
         assert "/" not in self.name and self.name not in ("", "dictionary"), f"{self.name!r} cannot name a pool's files"
@@ -207,8 +209,8 @@ class Store(Mapping[str, Container]):
         with self._storage.read_in_order(), pa.CompressedOutputStream(_KeepOpen(sink), "zstd") as out:
             line = json.dumps(head).encode()
             out.write(len(line).to_bytes(8, "little") + line)
-            parts: list[npt.NDArray[Any]] = [*names, *(part for pool in self.values() for part in pool.rows())]
-            for part in (*parts, *(row for block in self.blocks.values() for row in block.values)):
+            blocks = (row for block in self.blocks.values() for row in block.values)
+            for part in (*names, *(part for pool in self.values() for part in pool.pieces(_CHUNK)), *blocks):
                 if part.size:
                     out.write(pa.py_buffer(part))
 

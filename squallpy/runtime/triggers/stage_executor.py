@@ -59,6 +59,7 @@ def _view_layouts(plan: Plan, names: Collection[str]) -> tuple[PoolLayout, ...]:
             p.is_ordered,
             group=p.group,
             adaptive=True,
+            narrow=True,
         )
         for p in plan.pools
         if p.name in names

@@ -3,7 +3,6 @@
 import numpy as np
 
 from squallpy.runtime.kernels import pool_layout as at
-from squallpy.runtime.kernels.hash_index import same
 from squallpy.runtime.kernels.intrinsics import load
 from squallpy.runtime.kernels.kernel_compiler import (
     GIVEN_MATRIX,
@@ -17,6 +16,7 @@ from squallpy.runtime.kernels.kernel_compiler import (
 )
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_arithmetic import add, copy
+from squallpy.runtime.kernels.stored_keys import same
 from squallpy.runtime.kernels.tree.nodes import (
     FANOUT,
     child_of,
