@@ -20,7 +20,16 @@ Source: Amble, Knuth, *Ordered hash tables* (1974); Gonnet, Munro, *The analysis
 
 import numpy as np
 
-from squallpy.runtime.kernels.intrinsics import below, load, multiply_high, prefetch, shift_right, store
+from squallpy.runtime.kernels.intrinsics import (
+    below,
+    load,
+    lowest,
+    multiply_high,
+    prefetch,
+    same_halves,
+    shift_right,
+    store,
+)
 from squallpy.runtime.kernels.kernel_compiler import inlined, kernel, making
 from squallpy.runtime.kernels.stored_keys import is_key
 
@@ -30,6 +39,7 @@ MOST, OF = 2, 3  # so full may a table be: two thirds
 SIZE, OLD, TURN = 0, 1, 2  # the first words of its region; all zero: a table of FIRST positions
 HEADER = 8  # words before the entries
 FIRST = 512 - HEADER
+_TOGETHER = 8  # entries that are compared in one step
 PACE = 16  # positions that are passed with each row while a table grows, so that it is done long before it grows again
 
 _ALL = 1 << 24  # rows with which most tables are done
@@ -101,9 +111,14 @@ def ask(table: int, shape: Shape, h: int) -> int:
 def peek(table: int, shape: Shape, start: int, h: int) -> int:
     """Find the position of the entry that a hash most probably has, or would have, from its home on.
 
-    No key is compared.
+    No key is compared. Of the first entries all are looked at in one step: how many there are before that of the hash
+    no processor could predict, and none of them, in the order of hashes, ends a search.
     """
     at = start
+    if at + _TOGETHER <= shape[0] and h & HIGH != 0:  # NB: to a hash of 0 the words of empty positions are equal
+        found = same_halves(table + 8 * at, h)
+        if found != 0:
+            return at + lowest(found)
     while True:
         entry = load(table, at)
         if is_behind(entry, h, at, shape) or (entry ^ h) & HIGH == 0:

@@ -159,6 +159,19 @@ def lowest(builder: Any, word: Any) -> Any:
     return builder.cttz(word, ir.Constant(ir.IntType(1), 0))
 
 
+@operation(_int(_int, _int))
+def same_halves(builder: Any, address: Any, word: Any) -> Any:
+    """Return a bit for each of the eight words at an address whose upper half is that of a word, without a jump."""
+    kind = ir.VectorType(_I64, 8)
+    words = builder.load(builder.inttoptr(address, kind.as_pointer()), align=8)
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), word, _I32(0))
+    spread = builder.shuffle_vector(
+        first, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(_I32, 8), [0] * 8)
+    )
+    apart = builder.lshr(builder.xor(words, spread), ir.Constant(kind, [32] * 8))
+    return builder.zext(builder.bitcast(builder.icmp_unsigned("==", apart, ir.Constant(kind, [0] * 8)), _I8), _I64)
+
+
 @operation(_float(_int))
 def as_float(builder: Any, word: Any) -> Any:
     """Reinterpret a word as the float64 with these bits."""
