@@ -1,8 +1,9 @@
 """Compiled triggers beside the generic kernels, and what becomes of a cache or a compiler that fails."""
 
+import gc
 import os
-import subprocess
 import sys
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
@@ -10,10 +11,12 @@ from math import inf, nan
 from pathlib import Path
 from random import Random
 from shutil import rmtree
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 from squallpy.codegen.program import PlanCode
 from squallpy.runtime import shadow
@@ -572,6 +575,28 @@ def test_code_that_nobody_has_compiled_is_not_written(tmp_path: Path) -> None:
     assert load_cached(ONE, tmp_path) is None and not list(tmp_path.iterdir())
 
 
+def test_code_goes_when_nobody_calls_it(tmp_path: Path) -> None:
+    """A session may have thousands of queries, one after the other: nothing keeps their functions."""
+    made = load_code(ONE, tmp_path)
+    there = weakref.ref(made.one)
+    recent: Any = Dispatcher  # NB: numba keeps the last hundred
+    recent._recent.clear()
+    assert made.one(4) == 5 and not [name for name in sys.modules if name.startswith("squallpy_triggers")]
+    del made
+    gc.collect()
+    assert there() is None
+
+
+def test_another_process_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQUALLPY_CODE_DIR", str(tmp_path))
+    code_cache.code_folder.cache_clear()
+    monkeypatch.setattr(code_cache, "_load", None)
+    assert code_cache.load_compiled_apart(ONE).one(4) == 5
+    with pytest.raises(OSError, match="SyntaxError: invalid syntax"):
+        code_cache.load_compiled_apart("no code\n")
+    code_cache.code_folder.cache_clear()
+
+
 def test_modules_used_longest_ago_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code_cache, "MOST", 2)
     texts = [ONE + f"# {number}\n" for number in range(3)]
@@ -613,8 +638,7 @@ def fault_code_of_another_version_or_processor_is_not_used(tmp_path: Path, monke
 
 
 def fault_two_processes_that_compile_the_same_share_it(tmp_path: Path) -> None:
-    line = [sys.executable, "-m", "squallpy.runtime.compiled.code_cache", str(code_cache.write_code(ONE, tmp_path))]
-    processes = [subprocess.Popen(line) for _ in range(2)]
+    processes = [code_cache.start_compiler(code_cache.write_code(ONE, tmp_path)) for _ in range(2)]
     assert load_code(ONE, tmp_path).one(4) == 5
     assert [process.wait() for process in processes] == [0, 0]
     assert load_cached(ONE, tmp_path) and not list(tmp_path.glob("__pycache__/*.tmp*"))
@@ -657,7 +681,7 @@ def fault_a_folder_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pyt
     code_cache.code_folder.cache_clear()
 
 
-@pytest.mark.parametrize("step", ["print_plan", "load_cached", "load_code"])
+@pytest.mark.parametrize("step", ["print_plan", "load_cached", "load_compiled_apart"])
 def fault_a_compiler_that_fails_leaves_the_kernels(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

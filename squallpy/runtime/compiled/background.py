@@ -5,18 +5,15 @@ they are taken from the disk between two batches.
 """
 
 import subprocess
-import sys
-from pathlib import Path
 from time import perf_counter
 
 from squallpy.base.events import COMPILE, INFO, WARNING, log_event
 from squallpy.codegen.program import PlanCode
-from squallpy.runtime.compiled.code_cache import code_folder, load_cached, write_code
+from squallpy.runtime.compiled.code_cache import code_folder, load_cached, start_compiler, write_code
 from squallpy.runtime.compiled.functions import CompiledPlan
 
 WORTH = 1.0  # seconds in batches before which no compiler starts
 _LOOK = 0.1  # seconds between two looks whether it is done
-_PACKAGE = Path(__file__).parents[3]
 
 
 class BackgroundCompiler:
@@ -33,13 +30,8 @@ class BackgroundCompiler:
         if self._is_done or self._spent < WORTH:
             return None
         if self._process is None:
-            nothing = subprocess.DEVNULL
             try:
-                path, place = write_code(self._code.text, code_folder()), str(_PACKAGE)
-                line = [sys.executable, "-m", "squallpy.runtime.compiled.code_cache", str(path)]
-                self._process = subprocess.Popen(
-                    line, cwd=place, stdin=nothing, stdout=nothing, stderr=nothing, process_group=0
-                )  # NB: a group of its own, which Ctrl-C at a terminal does not reach
+                self._process = start_compiler(write_code(self._code.text, code_folder()), niceness=5)
             except OSError as error:
                 self._fail(str(error))
             return None

@@ -4,12 +4,16 @@ numba keeps what it compiles beside the source, with the processor and its own v
 calls are as they were, `kernel_compiler` looks. So a folder of modules is all there is, of which processes may share
 each. It is this user's alone, for who can write there decides what runs here. Of more than a thousand modules, about a
 megabyte each, those that were used longest ago go.
+
+LLVM gives no memory back, 4 to 20 MB for each module that it compiles. So another process compiles, and this one, which
+may run for months while queries come and go, takes the code from the disk (0.1 MB).
 """
 
 import atexit
 import contextlib
 import os
 import stat
+import subprocess
 import sys
 import tempfile
 from fcntl import LOCK_EX, flock
@@ -18,25 +22,54 @@ from hashlib import sha256
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from shutil import rmtree
-from types import ModuleType
+from threading import RLock
+from types import ModuleType, SimpleNamespace
 from typing import Final
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.kernels.kernel_compiler import KERNELS, Kernel, NotCached
 
 MOST: Final = 1_000  # modules in a folder
+_NAME, _PACKAGE = "squallpy.runtime.compiled.code_cache", Path(__file__).parents[3]
+_LOADING = RLock()
 
 
-def load_code(text: str, folder: Path | None = None) -> ModuleType:
-    """Make a module of printed code, its functions compiled, or taken from the disk.
+Functions = SimpleNamespace
+"""Compiled functions by their names."""
+
+
+def load_code(text: str, folder: Path | None = None) -> Functions:
+    """Make the functions of printed code, compiled here, or taken from the disk.
 
     Where that is damaged, they are compiled anew.
     """
     return _load(write_code(text, folder or code_folder()))
 
 
-def load_cached(text: str, folder: Path | None = None) -> ModuleType | None:
-    """Make a module of printed code if the disk has its functions compiled for this processor; None otherwise."""
+def load_compiled_apart(text: str) -> Functions:
+    """Make the functions of printed code, compiled by another process, or taken from the disk; OSError if it fails."""
+    if (known := load_cached(text)) is not None:
+        return known
+    compiler = start_compiler(write_code(text, code_folder()), errors=subprocess.PIPE)
+    try:
+        told = compiler.communicate()[1].decode(errors="replace").strip().splitlines()
+    finally:
+        compiler.kill()
+    if compiler.returncode:
+        raise OSError(told[-1] if told else f"the compiler ended with {compiler.returncode}")
+    if (made := load_cached(text)) is None:
+        raise OSError("nothing was compiled")
+    return made
+
+
+def start_compiler(path: Path, niceness: int = 0, errors: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
+    """Start a process that compiles a module; in a group of its own, which Ctrl-C at a terminal does not reach."""
+    line, nothing = [sys.executable, "-m", _NAME, str(path), str(niceness)], subprocess.DEVNULL
+    return subprocess.Popen(line, cwd=str(_PACKAGE), stdin=nothing, stdout=nothing, stderr=errors, process_group=0)
+
+
+def load_cached(text: str, folder: Path | None = None) -> Functions | None:
+    """Make the functions of printed code if the disk has them compiled for this processor; None otherwise."""
     folder = folder or code_folder()
     if not _path_of(text, folder).is_file():
         return None
@@ -52,7 +85,7 @@ def load_cached(text: str, folder: Path | None = None) -> ModuleType | None:
         return None
 
 
-def _load(path: Path) -> ModuleType:
+def _load(path: Path) -> Functions:
     try:
         return _compiled(path)
     except (SquallError, MemoryError):
@@ -69,13 +102,20 @@ def _forget(path: Path) -> None:
             found.unlink()
 
 
-def _compiled(path: Path, only_cached: bool = False) -> ModuleType:
-    module, functions = _module(path)
-    for each in functions:
-        each.load(only_cached)
+def _compiled(path: Path, only_cached: bool = False) -> Functions:
+    with _LOADING:
+        module, functions = _module(path)
+        try:
+            for each in functions:
+                each.load(only_cached)
+            made = {each.__name__: each for each in (kernel.function for kernel in functions)}
+        finally:
+            # NB: numba keeps the names of a module for ever, and with them what they name
+            sys.modules.pop(module.__name__, None)
+            vars(module).clear()
     with contextlib.suppress(OSError):
         os.utime(path)  # it was used now
-    return module
+    return Functions(**made)
 
 
 def _module(path: Path) -> tuple[ModuleType, list[Kernel]]:
@@ -147,6 +187,6 @@ def _load_alone(path: Path) -> None:
         _load(path)
 
 
-if __name__ == "__main__":  # as `background` starts it
-    os.nice(5)  # batches go first
+if __name__ == "__main__":  # as `start_compiler` does
+    os.nice(int(sys.argv[2]))
     _load_alone(Path(sys.argv[1]))

@@ -7,7 +7,6 @@ pools are those of the generic kernels, so both may take turns.
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,7 +23,7 @@ from squallpy.codegen.pre_aggregation import ARROW, GroupCode
 from squallpy.codegen.program import PlanCode, RunCode, print_plan
 from squallpy.codegen.statement_code import ProductCode
 from squallpy.physical.plan import Plan
-from squallpy.runtime.compiled.code_cache import load_cached, load_code
+from squallpy.runtime.compiled.code_cache import Functions, load_cached, load_compiled_apart
 from squallpy.runtime.evaluate.kernel_runner import ExportedBatch
 from squallpy.runtime.kernels.block_steps import BLOCK_STEPS, Product
 from squallpy.runtime.kernels.cofactor_blocks import BLOCK, LIFTED, SCALAR, kind_of_factor
@@ -282,22 +281,22 @@ class CompiledPlan:
     """
 
     code: PlanCode
-    module: ModuleType
+    functions: Functions
     is_checked: bool = False
 
     def group(self, delta: str) -> CompiledGroup | None:
         """Make the function that computes a delta, if there is one."""
         code = next((each for each in self.code.groups if each.delta == delta), None)
-        return CompiledGroup(code, getattr(self.module, code.function)) if code else None
+        return CompiledGroup(code, getattr(self.functions, code.function)) if code else None
 
     def runs(self, stage: int = 0) -> dict[int, CompiledRun]:
         """Make the functions of runs of statements of a stage, by the number of the first."""
         own = (each for each in self.code.runs if each.stage == stage)
-        return {each.first: CompiledRun(each, getattr(self.module, each.function)) for each in own}
+        return {each.first: CompiledRun(each, getattr(self.functions, each.function)) for each in own}
 
     def derivations(self) -> list[CompiledDerivation]:
         """Make the functions that compute deltas of auxiliary relations."""
-        return [CompiledDerivation(each, getattr(self.module, each.function)) for each in self.code.derivations]
+        return [CompiledDerivation(each, getattr(self.functions, each.function)) for each in self.code.derivations]
 
 
 def compile_plan(plan: Plan, mode: str) -> CompiledPlan | PlanCode | None:
@@ -312,8 +311,8 @@ def compile_plan(plan: Plan, mode: str) -> CompiledPlan | PlanCode | None:
         code = print_plan(plan)
         if not code.groups and not code.runs:
             return None
-        module = load_cached(code.text) if mode == "background" else load_code(code.text)
-        return CompiledPlan(code, module, mode == "shadow") if module else code
+        functions = load_cached(code.text) if mode == "background" else load_compiled_apart(code.text)
+        return CompiledPlan(code, functions, mode == "shadow") if functions else code
     except Exception as error:  # NB: whatever the compiler's reason, the kernels go on without it
         log_event(COMPILE, WARNING, "not compiled", reason=first_line(error))
         return None

@@ -104,6 +104,11 @@ class Kernel:
                 del self._dispatcher._compile_for_args
 
     @property
+    def function(self) -> Any:
+        """The function that is called."""
+        return self._dispatcher
+
+    @property
     def is_loaded(self) -> bool:
         """True if this process has it compiled."""
         return "_compile_for_args" not in vars(self._dispatcher)
