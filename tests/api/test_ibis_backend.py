@@ -136,7 +136,6 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a function": (lambda t: t.select(x=ibis.random()), "RAND is not supported"),
     "an operation": (lambda t: t.total.kurtosis(), "Kurtosis"),
     "a type": (lambda t: t.select(x=t.who.cast("binary")), "binary is not supported"),
-    "arrays": (lambda t: t.select(x=ibis.array([t.id, t.id]).contains(1)), "ARRAY_CONTAINS is not supported"),
 }
 
 
