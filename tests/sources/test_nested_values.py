@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -27,7 +28,9 @@ from squallpy.base.types import (
 from squallpy.catalog.relation import Field, Relation
 from squallpy.frontend.script import parse_script
 from squallpy.frontend.statements import CreateRelation
-from squallpy.runtime.evaluate.scalar.json import element_at, elements, spark_text
+from squallpy.runtime.evaluate.nested_elements import take_apart
+from squallpy.runtime.evaluate.scalar.held_values import held_text
+from squallpy.runtime.evaluate.scalar.json import element_at, spark_text
 from squallpy.runtime.formats.csv_writer import csv_rows
 from squallpy.runtime.formats.json_lines import json_rows
 from squallpy.runtime.formats.skipped_rows import skipped
@@ -166,8 +169,14 @@ def test_parts_of_a_value() -> None:
     assert [element_at("[1,2]", str(at), "[") for at in (0, 1, 2, -1)] == ["1", "2", None, None]
     assert [element_at("[1,2]", str(at), "]") for at in (1, 2, 3, -1, -2, -3)] == ["1", "2", None, "2", "1", None]
     assert element_at('{"k":{"x":null}}', "k", "{") == '{"x":null}'
-    assert elements('{"k":1.50,"l":null}') == (["k", "l"], ["1.50", None])
-    assert elements('[1.50,"x"]') == (["0", "1"], ["1.50", "x"])
+    entries = take_apart(pa.array(['{"k":1.50,"l":null}']), None, None, with_parts=True)
+    assert entries.keys is not None and (entries.keys.to_pylist(), entries.values.to_pylist()) == (
+        ["k", "l"],
+        ["1.50", None],
+    )
+    assert entries.parts is not None and entries.parts.to_pylist() == ['"k":1.50', '"l":null']
+    flat = take_apart(pa.array(['[1.50,"x"]']), None, typed("ARRAY<INT>"))
+    assert (flat.positions.tolist(), flat.values.to_pylist()) == ([0, 1], ["1.50", "x"])
 
 
 PLAIN = {
@@ -216,6 +225,20 @@ def normal(value: Any, type: Type) -> Any:
         case Shape.MAP:
             return {key: normal(each, nested.types[1]) for key, each in value.items()}
     return {n: normal(value[n], t) for n, t in zip(nested.names, nested.types, strict=True)}
+
+
+@given(data=st.data(), type=st.sampled_from(sorted(PLAIN, key=str)))
+def property_arrays_are_split_as_they_are_decoded(data: st.DataObject, type: Type) -> None:
+    """Where commas are only between elements nothing is decoded."""
+    some = data.draw(st.lists(st.none() | st.lists(st.none() | PLAIN[type], max_size=3), max_size=4))
+    array = nested_type(Shape.ARRAY, [type])
+    texts = pa.array(["" if each is None else held_text(each, array) for each in some], pa.string())
+    there = np.array([each is not None for each in some], np.bool_)
+    split, decoded = (take_apart(texts, there, element, with_parts=True) for element in (type, array))
+    assert split.rows.tolist() == decoded.rows.tolist() and split.counts.tolist() == decoded.counts.tolist()
+    assert split.values.to_pylist() == decoded.values.to_pylist()
+    assert split.parts is not None and decoded.parts is not None
+    assert split.parts.to_pylist() == decoded.parts.to_pylist()
 
 
 @given(data=st.data(), type=types())

@@ -16,7 +16,7 @@ from squallpy.base.types import DATE, TIMESTAMP, YEARS, Kind, Type
 from squallpy.catalog.relation import Elements, Hops, Relation, Series, Split
 from squallpy.logical.expressions import Expr, Literal, children, columns
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
-from squallpy.runtime.evaluate.scalar.json import elements
+from squallpy.runtime.evaluate.nested_elements import take_apart
 from squallpy.runtime.evaluate.scalar.text import match_regex
 from squallpy.runtime.evaluate.series import expand_series, positions_within
 from squallpy.runtime.evaluate.text_column_casts import column_type, parse_texts
@@ -53,9 +53,9 @@ def in_parts(rows: pa.RecordBatch, relation: Relation) -> pa.RecordBatch:
     match parts.generator:
         case Split(separator, kept):
             at, *new = _cut(*evaluated(parts.value), separator, kept)
-        case Elements(kept=kept):
+        case Elements() as made:
             types = [field.type for field in relation.fields[-2:]]
-            at, *new = _elements(*evaluated(parts.value), types, kept)
+            at, *new = _elements(*evaluated(parts.value), types, made)
         case Hops() as hops:
             values, there = evaluated(parts.value)
             at, *new = _windows(np.asarray(values), there, hops)
@@ -75,7 +75,7 @@ def _cut(texts: pa.Array, there: Mask, separator: str, kept: bool) -> tuple[Word
     cut = match_regex(pc.split_pattern_regex, texts.take(pa.array(of)), separator)
     counts = np.asarray(pc.list_value_length(cut), np.int64)
     at = np.repeat(of, counts)
-    positions = pa.array(np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts))
+    positions = pa.array(positions_within(counts))
     parts = pc.list_flatten(cut)
     if kept and len(missing := np.flatnonzero(~there)):
         nothing = pa.nulls(len(missing))
@@ -84,19 +84,16 @@ def _cut(texts: pa.Array, there: Mask, separator: str, kept: bool) -> tuple[Word
     return at, parts, positions
 
 
-def _elements(texts: pa.Array, there: Mask, types: Sequence[Type], kept: bool) -> tuple[Words, pa.Array, pa.Array]:
+def _elements(texts: pa.Array, there: Mask, types: Sequence[Type], made: Elements) -> tuple[Words, pa.Array, pa.Array]:
     """Take nested values apart: the row of each element, the element or value, and its position or key."""
-    of = np.flatnonzero(there)
-    known = pc.dictionary_encode(texts.take(pa.array(of)))
-    found, lists = [elements(text) for text in known.dictionary.to_pylist()], pa.list_(pa.string())
-    keys, values = (pa.array([each[i] for each in found], lists).take(known.indices) for i in (0, 1))
-    counts = np.asarray(pc.list_value_length(keys), np.int64)
-    at, made = np.repeat(of, counts), [pc.list_flatten(values), pc.list_flatten(keys)]
-    if kept and len(missing := np.setdiff1d(np.arange(len(there)), of[counts > 0])):
-        at = np.concatenate([at, missing])
-        made = [pa.concat_arrays([some, pa.nulls(len(missing), pa.string())]) for some in made]
-    value, key = (parse_texts(some, type).cast(column_type(type)) for some, type in zip(made, types, strict=True))
-    return at, value, key
+    flat = take_apart(texts, there, None if made.is_map else types[0])
+    value = parse_texts(flat.values, types[0]).cast(column_type(types[0]))
+    key = pa.array(flat.positions) if flat.keys is None else parse_texts(flat.keys, types[1])
+    key = key.cast(column_type(types[1]))
+    if made.kept and len(missing := np.flatnonzero(flat.counts == 0)):
+        at = np.concatenate([flat.rows, missing])
+        return at, *(pa.concat_arrays([some, pa.nulls(len(missing), some.type)]) for some in (value, key))
+    return flat.rows, value, key
 
 
 def _spaced(arguments: list[Words], there: Mask, series: Series, type: Type) -> tuple[Words, pa.Array, pa.Array]:

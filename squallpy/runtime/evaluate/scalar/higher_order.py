@@ -4,96 +4,20 @@
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.base.types import Kind, Type
+from squallpy.base.types import Type
 from squallpy.logical.expressions import Call, Lambda
 from squallpy.runtime.evaluate.evaluator_table import Evaluated, evaluator
-from squallpy.runtime.evaluate.scalar.json import READER, elements, join_parts, write_json
-from squallpy.runtime.evaluate.series import positions_within
+from squallpy.runtime.evaluate.nested_elements import FlatElements, take_apart
+from squallpy.runtime.evaluate.scalar.json import join_parts, write_json
 from squallpy.runtime.evaluate.text_column_casts import column_type, parse_texts
 from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, all_valid, from_arrow, full, take
 from squallpy.runtime.kernels.memory_regions import Words
-
-
-class Flat(NamedTuple):
-    """The elements of all rows, one after the other.
-
-    Args:
-        rows: the row of each element.
-        counts: how many each row has.
-        keys: of MAPs; of ARRAYs None.
-        values: as texts.
-        parts: each as it stands in the text that is held, with its key in a MAP.
-    """
-
-    rows: Words
-    counts: Words
-    keys: pa.Array | None
-    values: pa.Array
-    parts: pa.Array
-
-    def positions(self) -> Vec:
-        """Number the elements of each row from 0 on."""
-        return Vec(positions_within(self.counts))
-
-
-def _flat(vec: Vec, rows: int, element: Type | None) -> Flat:
-    """Take apart the texts of nested values.
-
-    Args:
-        element: The type of the elements of ARRAYs; None for MAPs.
-    """
-    there = np.arange(rows) if vec.valid is None else np.flatnonzero(vec.valid)
-    texts = vec.values if vec.valid is None else vec.values.take(pa.array(there))
-    texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    split = _split(texts, element) if element is not None and not element.nested else None
-    counts, keys, values, parts = split or _decoded(texts, element is None)
-    of_rows = np.zeros(rows, np.int64)
-    of_rows[there] = counts
-    return Flat(np.repeat(there, counts), of_rows, keys, values, parts)
-
-
-Decoded = tuple[Words, pa.Array | None, pa.Array, pa.Array]
-
-
-def _decoded(texts: pa.Array, of_map: bool) -> Decoded:
-    """Decode JSON: counts, keys, values and parts."""
-    known = pc.dictionary_encode(texts)
-    lists = pa.list_(pa.string())
-    found = [(*elements(text), _parts(text)) for text in known.dictionary.to_pylist()]
-    keys, values, parts = (pa.array([each[i] for each in found], lists).take(known.indices) for i in range(3))
-    counts = np.asarray(pc.list_value_length(parts), np.int64)
-    return counts, pc.list_flatten(keys) if of_map else None, pc.list_flatten(values), pc.list_flatten(parts)
-
-
-def _split(texts: pa.Array, element: Type) -> Decoded | None:
-    """Split ARRAYs between their elements, where commas are nowhere else; None if they may be."""
-    is_quoted = element.kind in (Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP)
-    if element.kind is Kind.DOUBLE or is_quoted:  # NaN has quotes, too
-        odd = ("\\", "null") if is_quoted else ('"',)
-        if any(pc.any(pc.match_substring(texts, mark)).as_py() for mark in odd):
-            return None
-    margin = 1 + is_quoted
-    inner = pc.utf8_slice_codeunits(texts, margin, -margin)
-    lists = pc.split_pattern(inner, '","' if is_quoted else ",")
-    is_empty = np.asarray(pc.equal(pc.binary_length(texts), 2))
-    counts = np.where(is_empty, 0, np.asarray(pc.list_value_length(lists), np.int64))
-    values = pc.list_flatten(lists.filter(pa.array(~is_empty)))
-    if is_quoted:
-        return counts, None, values, pc.binary_join_element_wise('"', values, '"', "")
-    return counts, None, pc.if_else(pc.equal(values, "null"), pa.scalar(None, values.type), values), values
-
-
-def _parts(text: str) -> list[str]:
-    held = READER.decode(text)
-    if isinstance(held, dict):
-        return [f"{write_json(key)}:{write_json(each)}" for key, each in held.items()]
-    return [write_json(each) for each in held]
 
 
 def _typed(texts: pa.Array, type: Type) -> Vec:
@@ -126,16 +50,18 @@ class _Applied:
         columns |= {id: take(vec, rows) for id, vec in passed.items()}
         return full(self._body(VectorFrame(len(rows), columns)), self._type, len(rows))
 
-    def of_each(self, frame: VectorFrame, flat: Flat) -> Vec:
+    def of_each(self, frame: VectorFrame, flat: FlatElements) -> Vec:
         """Evaluate the body for each element and its position, or for each key and value."""
         first = _typed(flat.values if flat.keys is None else flat.keys, self.own[0].type)
         given = [first]
         if len(self.own) > 1:
-            given.append(flat.positions() if flat.keys is None else _typed(flat.values, self.own[1].type))
+            given.append(Vec(flat.positions) if flat.keys is None else _typed(flat.values, self.own[1].type))
         return self(given, self.passed(frame), flat.rows)
 
 
-def _over(of_map: bool, made: Callable[[Flat, Vec, int], Vec]) -> Callable[[Call, Evaluated], VectorFunction]:
+def _over(
+    of_map: bool, made: Callable[[FlatElements, Vec, int], Vec], with_parts: bool = False
+) -> Callable[[Call, Evaluated], VectorFunction]:
     """Make an evaluator of what a lambda makes of the elements of each row."""
 
     def make(call: Call, args: Evaluated) -> VectorFunction:
@@ -143,7 +69,7 @@ def _over(of_map: bool, made: Callable[[Flat, Vec, int], Vec]) -> Callable[[Call
 
         def run(frame: VectorFrame) -> Vec:
             held = full(args[0](frame), call.args[0].type, frame.rows)
-            flat = _flat(held, frame.rows, None if of_map else applied.own[0].type)
+            flat = take_apart(*held, None if of_map else applied.own[0].type, with_parts)
             result = made(flat, applied.of_each(frame, flat), frame.rows)
             return Vec(result.values, all_valid(result.valid, held.valid))
 
@@ -152,8 +78,9 @@ def _over(of_map: bool, made: Callable[[Flat, Vec, int], Vec]) -> Callable[[Call
     return make
 
 
-def _filtered(brackets: str) -> Callable[[Flat, Vec, int], Vec]:
-    def made(flat: Flat, kept: Vec, rows: int) -> Vec:
+def _filtered(brackets: str) -> Callable[[FlatElements, Vec, int], Vec]:
+    def made(flat: FlatElements, kept: Vec, rows: int) -> Vec:
+        assert flat.parts is not None
         chosen = _is_true(kept)
         parts = flat.parts.filter(pa.array(chosen))
         return Vec(join_parts(parts, np.bincount(flat.rows[chosen], minlength=rows), brackets))
@@ -165,7 +92,7 @@ def _is_true(vec: Vec) -> Any:
     return vec.values if vec.valid is None else vec.values & vec.valid
 
 
-def _any(flat: Flat, found: Vec, rows: int) -> Vec:
+def _any(flat: FlatElements, found: Vec, rows: int) -> Vec:
     """Compute TRUE where an element has TRUE; NULL where none has, but one has NULL."""
     there = np.zeros(rows, np.bool_)
     there[flat.rows[_is_true(found)]] = True
@@ -176,27 +103,27 @@ def _any(flat: Flat, found: Vec, rows: int) -> Vec:
     return Vec(there, known | there)
 
 
-def _all(flat: Flat, found: Vec, rows: int) -> Vec:
+def _all(flat: FlatElements, found: Vec, rows: int) -> Vec:
     """Compute FALSE where an element has FALSE; NULL where none has, but one has NULL."""
     there, valid = _any(flat, Vec(~found.values, found.valid), rows)
     return Vec(~there, valid)
 
 
-def _transformed(flat: Flat, made: Vec, rows: int) -> Vec:
+def _transformed(flat: FlatElements, made: Vec, rows: int) -> Vec:
     return Vec(join_parts(made.values, flat.counts, "[]"))
 
 
-def _with_values(flat: Flat, made: Vec, rows: int) -> Vec:
+def _with_values(flat: FlatElements, made: Vec, rows: int) -> Vec:
     assert flat.keys is not None
     names = pa.array([write_json(key) for key in flat.keys.to_pylist()], pa.string())
     return Vec(join_parts(pc.binary_join_element_wise(names, made.values, ":"), flat.counts, "{}"))
 
 
 evaluator("array_transform")(_over(False, _transformed))
-evaluator("array_filter")(_over(False, _filtered("[]")))
+evaluator("array_filter")(_over(False, _filtered("[]"), with_parts=True))
 evaluator("array_exists")(_over(False, _any))
 evaluator("array_forall")(_over(False, _all))
-evaluator("map_filter")(_over(True, _filtered("{}")))
+evaluator("map_filter")(_over(True, _filtered("{}"), with_parts=True))
 evaluator("map_transform_values")(_over(True, _with_values))
 
 
@@ -207,7 +134,7 @@ def array_fold(call: Call, args: Evaluated) -> VectorFunction:
 
     def run(frame: VectorFrame) -> Vec:
         held = full(args[0](frame), call.args[0].type, frame.rows)
-        flat, passed = _flat(held, frame.rows, applied.own[1].type), applied.passed(frame)
+        flat, passed = take_apart(*held, applied.own[1].type), applied.passed(frame)
         elements = _typed(flat.values, applied.own[1].type)
         first = np.cumsum(flat.counts) - flat.counts
         so_far = full(args[1](frame), call.type, frame.rows)

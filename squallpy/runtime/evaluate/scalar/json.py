@@ -98,17 +98,6 @@ def element_at(text: str, step: str, way: str) -> str | None:
     return None if at < 0 and way == "[" else value_at_path(text, (at,))
 
 
-def elements(text: str) -> tuple[list[str], list[str | None]]:
-    """List the keys and values of a MAP, or the positions and elements of an ARRAY."""
-    found = READER.decode(text)
-    pairs = found.items() if isinstance(found, dict) else ((str(at), each) for at, each in enumerate(found))
-    keys, values = list[str](), list[str | None]()
-    for key, each in pairs:
-        keys.append(key)
-        values.append(held_element(each))
-    return keys, values
-
-
 def join_parts(parts: pa.Array, counts: Any, brackets: str) -> pa.Array:
     """Write the parts of each row between brackets."""
     ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
