@@ -28,7 +28,7 @@ from squallpy.catalog.relation import Relation
 from squallpy.catalog.window_spec import NOW
 from squallpy.frontend.dialect import TABLE_FUNCTIONS, WindowParser
 from squallpy.frontend.window_clause import with_windows
-from squallpy.runtime.evaluate.scalar.held_values import held_text
+from squallpy.runtime.evaluate.held_values import held_text
 from squallpy.runtime.formats.type_conversion import sql_type
 from squallpy.testing.compare_rows import Row
 from squallpy.testing.matrix_oracle import CellsFromScratch

@@ -28,8 +28,8 @@ from squallpy.base.types import (
 from squallpy.catalog.relation import Field, Relation
 from squallpy.frontend.script import parse_script
 from squallpy.frontend.statements import CreateRelation
+from squallpy.runtime.evaluate.held_values import held_text
 from squallpy.runtime.evaluate.nested_elements import take_apart
-from squallpy.runtime.evaluate.scalar.held_values import held_text
 from squallpy.runtime.evaluate.scalar.json import element_at, spark_text
 from squallpy.runtime.formats.csv_writer import csv_rows
 from squallpy.runtime.formats.json_lines import json_rows

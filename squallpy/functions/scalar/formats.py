@@ -1,4 +1,4 @@
-"""Numbers as texts, in formats of Java and in other bases; parts and escapes of URLs; regular expressions' groups."""
+"""Numbers as texts, in formats of Java and in other bases; parts and escapes of URLs."""
 
 from squallpy.base.types import VARCHAR
 from squallpy.functions.entries import Operation, declare_derived, native

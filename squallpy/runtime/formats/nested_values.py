@@ -14,7 +14,7 @@ from squallpy.base.errors import SquallError, shorten
 from squallpy.base.types import VARCHAR, Kind, Shape, Type
 from squallpy.catalog.relation import Field
 from squallpy.runtime.evaluate.casts import cast
-from squallpy.runtime.evaluate.scalar.held_values import held_text
+from squallpy.runtime.evaluate.held_values import held_text
 from squallpy.runtime.evaluate.scalar.json import write_json
 from squallpy.runtime.evaluate.text_column_casts import column_type, is_read_exactly
 from squallpy.runtime.evaluate.vectors import from_arrow, to_arrow

@@ -19,7 +19,7 @@ from squallpy.functions.generators import SERIES
 from squallpy.logical.expressions import Call
 from squallpy.runtime.evaluate.casts import cast
 from squallpy.runtime.evaluate.evaluator_table import Evaluated, evaluator, parameter, value_evaluator
-from squallpy.runtime.evaluate.scalar.held_values import held_text
+from squallpy.runtime.evaluate.held_values import held_text
 from squallpy.runtime.evaluate.scalar.json import READER, Number, held_element, join_parts, spark_text, write_json
 from squallpy.runtime.evaluate.scalar.text import check_room
 from squallpy.runtime.evaluate.series import expand_series
