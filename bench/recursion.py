@@ -79,7 +79,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
     given = list(batches(options))
-    engine, database = VolatileEngine(), duckdb.connect(config={"threads": 1})
+    engine, database = VolatileEngine(compile="wait"), duckdb.connect(config={"threads": 1})
     database.execute("CREATE TABLE edge (x INT, y INT)")
     ours, theirs = list[float](), list[float]()
     with TemporaryDirectory() as folder:

@@ -31,8 +31,8 @@ ROOM: Final = 8  # times its size, a table that grows may take so much of an are
 
 LINE: Final = 64  # bytes of a bucket
 _LENGTH: Final = 0xFFFFFFFF
-_GOLDEN: Final = 0x9E3779B1  # 2³² by the golden ratio
-_HALF: Final = (1 << 32) - 1
+GOLDEN: Final = 0x9E3779B1  # 2³² by the golden ratio
+HALF: Final = (1 << 32) - 1
 
 
 @inlined
@@ -66,7 +66,7 @@ def bucket_among(key: int, buckets: int) -> int:
 
     NB: products of halves of words, of which a processor makes several at once.
     """
-    return (((key & KEY) * _GOLDEN & _HALF) * (buckets & _HALF)) >> 32
+    return (((key & KEY) * GOLDEN & HALF) * (buckets & HALF)) >> 32
 
 
 @inlined

@@ -39,6 +39,7 @@ from squallpy.runtime.kernels.grouped_entries import (
     kind_of,
     mark,
     place_of,
+    row_of,
     word_at,
 )
 from squallpy.runtime.kernels.grouped_tasks import (
@@ -51,7 +52,7 @@ from squallpy.runtime.kernels.grouped_tasks import (
     schedule,
     write_record,
 )
-from squallpy.runtime.kernels.intrinsics import load, lowest, prefetch, shift_right, store
+from squallpy.runtime.kernels.intrinsics import load, load32, lowest, prefetch, shift_right, store, store32
 from squallpy.runtime.kernels.kernel_compiler import Vector, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
 
@@ -138,11 +139,8 @@ def is_endless(first: int, count: int, tasks: int, before: int, time: int, most:
 
 @inlined
 def report(rows: int, count: int, key: int, node: int, goes: int) -> int:
-    """Append a row that comes, or goes (1), to those of the batch; returns how many there are now.
-
-    A row is group, node, and 1 if it goes, in 31, 32 and 1 bits.
-    """
-    store(rows, count, ((key & KEY) - 1) << 33 | 2 * node | goes)
+    """Append a row that comes, or goes (1), to those of the batch; returns how many there are now."""
+    store(rows, count, row_of(key, node, goes))
     return count + 1
 
 
@@ -250,8 +248,8 @@ def drop_entries(head: int, arena: int, rows_state: int, ended: int, count: int)
 
 
 @inlined
-def clean(frame: Vector, gone: int, rows: int, marks: Vector, emptied: Vector, state: Vector) -> int:
-    """Drop entries without derivations, and tell which rows went; marks of the batch go."""
+def clean(frame: Vector, gone: int, rows: int, counts: int, marks: Vector, emptied: Vector, state: Vector) -> int:
+    """Drop entries without derivations, and tell which rows went, and how many of each node."""
     arena, rows_state, head_of_all, dropped = frame[ROWS], frame[HEAD] + 8 * ROWS_STATE, frame[HEAD], 0
     for i in range(state[CLEANED], state[GONE]):
         if i + 16 < state[GONE]:
@@ -275,6 +273,7 @@ def clean(frame: Vector, gone: int, rows: int, marks: Vector, emptied: Vector, s
             word = word_at(table, at, kind)
         if word & NOTED != 0 and (word & ONLY != 0 or chosen_place(table, places, key, kind) < 0):
             state[OUT] = report(rows, state[OUT], key, node, 1)
+            store32(counts, node, load32(counts, node) - 1)
         if count_at(table, at, kind) == 0:
             drop(head, arena, at, kind)
             dropped += before - length_of(head)

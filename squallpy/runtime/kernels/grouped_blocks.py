@@ -14,6 +14,7 @@ from squallpy.runtime.kernels.grouped_entries import LOW, NODES, ROWS, SHORT, ST
 from squallpy.runtime.kernels.grouped_tasks import LIST, RECORD, items_of, kind_of_record
 from squallpy.runtime.kernels.intrinsics import load, prefetch, shift_right, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, inlined
+from squallpy.runtime.kernels.line_addresses import address_eight
 
 BLOCK: Final = 64  # items of a block, or those of one node that has more, and its nodes at most
 NOTE: Final = 64  # bytes for each node of a block
@@ -124,16 +125,12 @@ def gather(
             its_less, its_more, items = load(at, 2) & LOW, load(at, 2) >> 32, items_of(at, tasks, before)
             other = shift_right(load(at, 0), 32)
             if is_plain(at, is_short):
-                for i in range(its_more):
-                    word = load(items, i) + shift
-                    line = line_at(table, buckets, mark, word)
-                    store(words, there_more + i, word)
-                    store(lines, there_more + i, line)
-                for i in range(its_more, its_more + its_less):
-                    word = load(items, i) + shift
-                    line = line_at(table, buckets, mark, word)
-                    store(words, there_less + i - its_more, word)
-                    store(lines, there_less + i - its_more, line)
+                for i in range(0, its_more, 8):
+                    at, to = items + 8 * i, 8 * (there_more + i)
+                    address_eight(at, words + to, lines + to, its_more - i, shift, table, buckets, mark)
+                for i in range(0, its_less, 8):
+                    at, to = items + 8 * (its_more + i), 8 * (there_less + i)
+                    address_eight(at, words + to, lines + to, its_less - i, shift, table, buckets, mark)
                 there_more, there_less = there_more + its_more, there_less + its_less
             else:
                 for i in range(its_more + its_less):

@@ -11,6 +11,7 @@ import numpy as np
 from squallpy.runtime.kernels.arena_tables import (
     KEY,
     KEYS,
+    LINE,
     ROOM,
     UNIT,
     block_of,
@@ -50,7 +51,7 @@ from squallpy.runtime.kernels.grouped_entries import (
     word_at,
 )
 from squallpy.runtime.kernels.grouped_tasks import DEEPEST
-from squallpy.runtime.kernels.intrinsics import load, load32, store, store32
+from squallpy.runtime.kernels.intrinsics import load, load32, lowest, store, store32
 from squallpy.runtime.kernels.kernel_compiler import (
     GIVEN_MATRIX,
     GIVEN_VECTOR,
@@ -61,6 +62,7 @@ from squallpy.runtime.kernels.kernel_compiler import (
     inlined,
     kernel,
 )
+from squallpy.runtime.kernels.line_comparison import equal32
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.memory_regions import Words
 
@@ -152,19 +154,26 @@ def raise_sources(frame: Vector, numbers: Vector) -> None:
             store(levels, numbers[i], max(load(levels, numbers[i]), above - 1))
 
 
-@kernel(f"void({VECTOR}, {GIVEN_VECTOR})")
-def forget_steps(frame: Vector, numbers: Vector) -> None:
-    """Let it be unknown what nodes derive."""
-    arena, state = frame[STEPS], frame[HEAD] + 8 * STEPS_STATE
+@kernel(f"{MATRIX}({VECTOR}, {GIVEN_VECTOR})")
+def forget_steps(frame: Vector, numbers: Vector) -> Words:
+    """Let it be unknown what nodes derive; returns what they did, rows of node and node."""
+    arena, state, count = frame[STEPS], frame[HEAD] + 8 * STEPS_STATE, 0
+    for i in range(len(numbers)):
+        count += load32(frame[NODES] + 16 * numbers[i], 0) >> 1
+    steps, found = np.empty((count, 2), np.int64), 0
     for i in range(len(numbers)):
         node = frame[NODES] + 16 * numbers[i]
+        targets, count, size_class = targets_of(node, arena), load32(node, 0) >> 1, load32(node, 2)
+        for j in range(count):
+            steps[found, 0], steps[found, 1] = numbers[i], load32(targets, j)
+            found += 1
         store(frame[LEVELS], numbers[i], 0)
-        if load32(node, 0) >> 1 > INLINE:
-            targets, size_class = targets_of(node, arena), load32(node, 2)
+        if count > INLINE:
             store(targets, 0, load(state, 1 + size_class))
             store(state, 1 + size_class, load32(node, 1) + 1)
         store(node, 0, 0)
         store(node, 1, 0)
+    return steps
 
 
 @kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, int64)")
@@ -255,35 +264,34 @@ def columns_of(out: Vector, groups: Vector, nodes: Vector, picks: Vector) -> tup
     return columns, times
 
 
-@kernel(f"void({VECTOR}, {VECTOR}, {VECTOR})")
-def count_rows(out: Vector, by_group: Vector, by_node: Vector) -> None:
-    """Count for each group and node how many rows came, less those that went, modulo 2³²: two numbers in a word."""
-    groups, nodes, rows, node, count = address(by_group), address(by_node), address(out), 0, 0
+@kernel(f"void({VECTOR}, {VECTOR})")
+def count_rows(out: Vector, by_group: Vector) -> None:
+    """Count for each group how many rows came, less those that went, modulo 2³²: two numbers in a word."""
+    groups, rows = address(by_group), address(out)
     for i in range(len(out)):
         row = load(rows, i)
-        group, sign = row >> 33, 1 - 2 * (row & 1)
-        store32(groups, group, load32(groups, group) + sign)
-        if row >> 1 & LOW != node:
-            store32(nodes, node, load32(nodes, node) + count)
-            node, count = row >> 1 & LOW, 0
-        count += sign
-    if len(out) > 0:
-        store32(nodes, node, load32(nodes, node) + count)
+        store32(groups, row >> 33, load32(groups, row >> 33) + 1 - 2 * (row & 1))
 
 
 @kernel(f"Tuple(({MATRIX}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX})")
 def counted_keys(counts: Vector, keys: Vector) -> tuple[Words, Words]:
-    """Return the keys whose number is not 0, and these numbers, as `count_rows` has left them."""
-    n, width, found = keys.shape[0], keys.shape[1], 0
-    numbers, places = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
-    for i in range(n):
-        numbers[found], places[found] = load32(address(counts), i) << 32 >> 32, i
-        found += 1 if numbers[found] != 0 else 0
-    chosen = np.empty((found, width), np.int64)
+    """Return the keys whose number is not 0, and these numbers, as `count_rows` has left them in whole lines."""
+    width, line, found = keys.shape[1], address(counts), 0
+    places = np.empty(keys.shape[0], np.int64)
+    for first in range(0, 2 * len(counts), LINE // 4):
+        left = ~equal32(line, 0) & 0xFFFF
+        while left != 0:
+            places[found] = first + lowest(left)
+            found, left = found + 1, left & left - 1
+        line += LINE
+    chosen, numbers, base = np.empty((found, width), np.int64), np.empty(found, np.int64), address(counts)
+    source, target = address(keys), address(chosen)
     for i in range(found):
+        place = places[i]
+        numbers[i] = load32(base, place) << 32 >> 32
         for j in range(width):
-            chosen[i, j] = keys[places[i], j]
-    return chosen, numbers[:found].copy()
+            store(target, i * width + j, load(source, place * width + j))
+    return chosen, numbers
 
 
 @kernel(f"int64({VECTOR}, {VECTOR}, int64)")

@@ -92,6 +92,12 @@ def word_at(table: int, at: int, kind: int) -> int:
 
 
 @inlined
+def row_of(word: int, node: int, goes: int) -> int:
+    """Return the row of an entry, which comes or goes (1): group, node, and that, in 31, 32 and 1 bits."""
+    return ((word & KEY) - 1) << 33 | 2 * node | goes
+
+
+@inlined
 def mark(table: int, at: int, kind: int, word: int) -> None:
     """Store an entry's word with other flags."""
     store(table, at << (kind - 1), word)

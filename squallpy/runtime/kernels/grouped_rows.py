@@ -21,7 +21,7 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels import grouped_batch as at
 from squallpy.runtime.kernels import grouped_contents as contents
 from squallpy.runtime.kernels import grouped_entries as entries
-from squallpy.runtime.kernels.arena_tables import KEY, OWNED, UNIT
+from squallpy.runtime.kernels.arena_tables import KEY, LINE, OWNED, UNIT
 from squallpy.runtime.kernels.grouped_steps import propagate
 from squallpy.runtime.kernels.grouped_tasks import DEEPEST, RECORD, count_tasks, list_tasks
 from squallpy.runtime.kernels.memory_area import CONSTANTS, Area
@@ -83,7 +83,7 @@ class GroupedRows(Container):
         self._picks = np.array(picks, np.int64)
         self.groups = NumberedKeys(len(self._group), (), storage, f"{name}.groups")
         self.nodes = NumberedKeys(len(self._rest), slices, storage, f"{name}.nodes")
-        self._times = Pool(2, _COUNT, ((0,),), storage, f"{name}.times")
+        self._times = Pool(2, _COUNT, (), storage, f"{name}.times")
         """How often a node derives another, by their numbers."""
         self._new_groups, self._new_nodes = list[Words](), list[Words]()
         arrays = (
@@ -171,7 +171,8 @@ class GroupedRows(Container):
         state[at.DATES] = list_tasks(
             area.current(), sources, steps, offsets, heads, bits, base, tasks, scratch[at.NEEDS_DATES]
         )
-        queue, emptied = self._zeros("queue", nodes), self._zeros("emptied", nodes)
+        queue, emptied = self._room("queue", nodes), self._room("emptied", nodes)
+        by_node = self._zeros("by node", _words_of_counts(nodes))
         while True:
             answer = propagate(
                 area.current(),
@@ -187,6 +188,7 @@ class GroupedRows(Container):
                 scratch[at.NEEDS_GONE],
                 scratch[at.NEEDS_WINDOW],
                 scratch[at.NEEDS_OUT],
+                by_node,
                 state,
                 most,
             )
@@ -198,6 +200,8 @@ class GroupedRows(Container):
                 expand(self.unknown_of(queue[: state[at.NODES_HERE]]))
                 new = np.zeros(self.nodes.top - len(queue), np.int64)
                 words, queue, emptied = (np.concatenate([array, new]) for array in (words, queue, emptied))
+                more = _words_of_counts(self.nodes.top) - len(by_node)
+                by_node = np.concatenate([by_node, np.zeros(more, np.int64)])
             elif answer == at.NEEDS_ROWS:
                 area.grow(_region(entries.ROWS), 2 * area.words(_region(entries.ROWS)))
             elif answer == at.NEEDS_TIMES:
@@ -205,7 +209,7 @@ class GroupedRows(Container):
             else:
                 scratch[answer] = _widened(scratch[answer], _PARTS.get(answer, 1))
         out = scratch[at.NEEDS_OUT][: state[at.OUT]]
-        counted = self._count(out) if is_counted else (None, None)  # NB: what is listed is put in order there
+        counted = self._count(out, by_node) if is_counted else (None, None)  # NB: what is listed is put in order there
         derived = GroupedChange(self._list(out, words if state[at.TWICE] else _NONE) if is_listed else None, *counted)
         self._new_groups.append(sources[:, 0])
         self._new_nodes.append(emptied[: state[at.EMPTY]])
@@ -224,19 +228,23 @@ class GroupedRows(Container):
         columns, times = contents.columns_of(out, self.groups.keys, self.nodes.keys, self._picks)
         return columns.T, times
 
-    def _count(self, out: Words) -> tuple[Change, Change]:
+    def _count(self, out: Words, by_node: Words) -> tuple[Change, Change]:
         """Return groups and nodes, and how many rows of each came, less those that went."""
-        by_group, by_node = (self._zeros(*each) for each in (("group", self.groups.top), ("node", self.nodes.top)))
-        contents.count_rows(out, by_group, by_node)
+        by_group = self._zeros("by group", _words_of_counts(self.groups.top))
+        contents.count_rows(out, by_group)
         return contents.counted_keys(by_group, self.groups.keys), contents.counted_keys(by_node, self.nodes.keys)
 
     def _zeros(self, name: str, count: int) -> Words:
         """Return an array of zeros, which is that of the batch before if there is room."""
-        if name not in self._arrays or len(self._arrays[name]) < count:
-            self._arrays[name] = np.empty(count + count // 8, np.int64)
-        array = self._arrays[name][:count]
+        array = self._room(name, count)
         array[:] = 0
         return array
+
+    def _room(self, name: str, count: int) -> Words:
+        """Return an array of arbitrary words, which is that of the batch before if there is room."""
+        if name not in self._arrays or len(self._arrays[name]) < count:
+            self._arrays[name] = np.empty(count + count // 8, np.int64)
+        return self._arrays[name][:count]
 
     def _forget_scratch(self, most: int) -> None:
         """Let go of arrays of more words, as a first batch needs them."""
@@ -253,11 +261,9 @@ class GroupedRows(Container):
         self.groups.drop(empty)
         empty = np.unique(nodes[self._heads(entries.TABLES)[nodes, 1] & _LOW == 0])
         if len(empty):
-            _, slots = self._times.slice(0, np.ascontiguousarray(empty[:, None]))
-            pairs, times = self._times.keys[slots], self._times.words[slots]
-            self._times.upsert(pairs, -times)
             self._area.head[entries.KNOWN] -= int((self._heads(entries.NODES)[empty, 0] & OWNED).sum())
-            contents.forget_steps(self._area.current(), empty)
+            pairs = contents.forget_steps(self._area.current(), empty)
+            self._times.upsert(pairs, -self._times.get(pairs))
             self.nodes.drop(empty)
 
     def upsert(self, keys: Words, words: Words) -> None:
@@ -325,6 +331,11 @@ class GroupedRows(Container):
         while (done := kernel(done)) < rows:
             for place in places:
                 self._area.grow(_region(place), 2 * self._area.words(_region(place)))
+
+
+def _words_of_counts(count: int) -> int:
+    """Return the words of whole lines that hold so many numbers of 32 bits."""
+    return -(-4 * count // LINE) * LINE // 8
 
 
 def _net(out: Words, certain: int) -> Words:

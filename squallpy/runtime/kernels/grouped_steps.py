@@ -94,7 +94,16 @@ from squallpy.runtime.kernels.grouped_blocks import (
     mark_of,
     words_of,
 )
-from squallpy.runtime.kernels.grouped_changes import SINGLE, find_free, find_single, free_place_again, place_in_line
+from squallpy.runtime.kernels.grouped_changes import (
+    SINGLE,
+    enter_rows,
+    enter_words,
+    find_free,
+    find_single,
+    free_place_again,
+    place_in_line,
+    take_out,
+)
 from squallpy.runtime.kernels.grouped_entries import (
     CHOSEN,
     COUNT,
@@ -132,14 +141,14 @@ from squallpy.runtime.kernels.grouped_tasks import (
     kind_of_record,
     write_record,
 )
-from squallpy.runtime.kernels.intrinsics import load, load32, move, prefetch, shift_right, store
+from squallpy.runtime.kernels.intrinsics import load, load32, move, prefetch, shift_right, store, store32
 from squallpy.runtime.kernels.kernel_compiler import VECTOR, Vector, address, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
 
 _BYTES: Final = 8 * RECORD
 
 
-@kernel(f"int64({', '.join([VECTOR] * 14)}, int64)")
+@kernel(f"int64({', '.join([VECTOR] * 15)}, int64)")
 def propagate(
     frame: Vector,
     given: Vector,
@@ -154,6 +163,7 @@ def propagate(
     went: Vector,
     window_of: Vector,
     out: Vector,
+    by_node: Vector,
     state: Vector,
     most: int,
 ) -> int:
@@ -171,6 +181,7 @@ def propagate(
         queue: Room for all nodes; and `emptied`.
         window_of: Room for two blocks of items.
         out: Gets the rows that came and went: group, node, and 1 if it went, in 31, 32 and 1 bits.
+        by_node: Gets how many rows of each node came, less those that went, modulo 2³²: two numbers in a word.
     """
     tables, arena, rows_state, head_of_all = frame[TABLES], frame[ROWS], frame[HEAD] + 8 * ROWS_STATE, frame[HEAD]
     calendar, heads, bits, tasks = address(dates), address(heads_of), address(bits_of), address(given)
@@ -178,6 +189,7 @@ def propagate(
     room_of_records, room_of_items = len(records_of) // (2 * RECORD), len(items_of_all) // 6
     spots, late = address(items_of_all) + 16 * room_of_items, address(items_of_all) + 24 * room_of_items
     others, firsts, rows = address(items_of_all) + 32 * room_of_items, address(node_words), address(out)
+    counts = address(by_node)
     window, room = address(window_of), (len(window_of) - NOTES // 4) // ROOM
     while state[PHASE] != CLEAN:
         time = state[TIME]
@@ -300,29 +312,36 @@ def propagate(
                     kind == WORDS and time <= SHORT,
                 )
 
-                found = find_free(words, lines, more, places - (places >> 3) - length, others, ahead)
+                left, added, count = 0, 0, max(min(more, places - (places >> 3) - length), 0)
+                rest = more - count
+                find_free(words, lines, count, note + 8 * SIZE, ahead)
                 ahead += 8 * more
-                left, added, entry = more - found, 0, 1 << COUNT | ONLY | CHOSEN if is_final else 1 << COUNT | ONLY
-                for i in range(found):
-                    word, place = load(words, i), load(lines, i)
-                    if load(place, 0) != 0:
+                while count > 0:
+                    if is_final:
+                        taken, top = enter_rows(
+                            words, lines, count, shift, changed + 8 * end, rows + 8 * count_out, node
+                        )
+                        end, count_out = end + count - taken, count_out + count - taken
+                    else:
+                        taken, top = enter_words(words, lines, count, table, spots + 8 * filled)
+                        filled += count - taken
+                    added, last, count = added + count - taken, max(last, top >> TAG), 0
+                    for i in range(taken):
+                        word = load(words, i)
                         line = line_at(table, places >> 3, mark_of(places), word)
                         place = free_place_again(word, line)
                         if place == 0:
                             store(others, 2 * left, word)
                             store(others, 2 * left + 1, line)
                             left += 1
-                            continue
-                    store(place, 0, word | entry)
-                    added += 1
-                    last = max(last, word >> TAG)
-                    if is_final:
-                        store(changed, end, word - shift)
-                        end += 1
-                        count_out = report(rows, count_out, word, node, 0)
-                    else:
-                        store(spots, filled, (place - table) >> 2 | 1)
-                        filled += 1
+                        else:
+                            store(words, count, word)
+                            store(lines, count, place)
+                            count += 1
+                for i in range(more - rest, more):
+                    store(others, 2 * left, load(words, i))
+                    store(others, 2 * left + 1, line_at(table, places >> 3, mark_of(places), load(words, i)))
+                    left += 1
                 store(head, 1, load(head, 1) + added)
                 tried, left = left, 0
                 for i in range(tried):
@@ -348,21 +367,17 @@ def propagate(
                     filled += 1
                 arrived = end - begun
 
-                left, found = 0, 0
+                left, gone_here = 0, 0
                 words, lines = words + 8 * more, lines + 8 * more
                 if load(head, 0) == moved:
-                    found = find_single(words, lines, less, places < 16, others, ahead)
+                    find_single(words, lines, less, places < 16, ahead)
                     ahead += 8 * less
-                    left, tried = 0, less - found
-                    for i in range(found):
-                        word = load(words, i)
-                        store(load(lines, i), 0, 0)
-                        store(changed, end + i, word - shift)
-                        count_out = report(rows, count_out, word, node, 1)
-                    end, went_here = end + found, found
+                    tried = take_out(words, lines, less, shift, changed + 8 * end, rows + 8 * count_out, node)
+                    gone_here = went_here = less - tried
+                    end, count_out = end + went_here, count_out + went_here
                     for i in range(tried):
-                        word, line = load(others, 2 * i), load(others, 2 * i + 1)
-                        place = place_in_line(word, line)
+                        word = load(words, i)
+                        place = place_in_line(word, line_at(table, places >> 3, mark_of(places), word))
                         its = load(place, 0) if place != 0 else -MOST << COUNT
                         if its == word | SINGLE and filled == 0:  # NB: those behind it may move
                             drop(head, arena, (place - table) >> 3, WORDS)
@@ -383,7 +398,7 @@ def propagate(
                         store(others, 2 * i, load(words, i))
                         store(others, 2 * i + 1, -1)
                     left = less
-                store(head, 1, load(head, 1) - found)
+                store(head, 1, load(head, 1) - gone_here)
                 left = list_apart(record, False, is_apart, is_short, time, tasks, before, first, others, left)
                 was_slow += left
                 for i in range(left):
@@ -450,6 +465,7 @@ def propagate(
                     move(changed + 8 * (begun + arrived), late, late_ones)
                     arrived, end = arrived + late_ones, end + late_ones
                 rows_here = count_out - rows_before
+                store32(counts, node, load32(counts, node) + rows_here - 2 * went_here)
                 if rows_here > went_here and marks & HAS_LOST != 0:
                     marks |= IS_TWICE
                     state[TWICE] += 1
@@ -479,4 +495,4 @@ def propagate(
         if answer != DONE:
             return answer
         state[PHASE] = SEEK
-    return clean(frame, gone, rows, node_words, emptied, state)
+    return clean(frame, gone, rows, counts, node_words, emptied, state)

@@ -153,9 +153,8 @@ def list_tasks(
         for at in range(done, chosen):
             key, rank = load(tasks, at) & LOW, load(tasks, at) >> TAG
             offset = load(its_offset, key - 1)
-            if offset == 0:
-                offset = max(level - rank, 1)
-                store(its_offset, key - 1, offset)
+            offset = offset if offset != 0 else max(level - rank, 1)  # NB: not a jump, which nobody could foresee
+            store(its_offset, key - 1, offset)
             time = offset + rank + 1
             if time != its_time:
                 if at > begun:
