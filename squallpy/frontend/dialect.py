@@ -26,6 +26,11 @@ class WindowParser(SparkParser):
         WINDOW: lambda self: (CLAUSE, self._parse_window_token()),
     }
     QUERY_MODIFIER_TOKENS = set(QUERY_MODIFIER_PARSERS)  # noqa: RUF012
+    STRING_PARSERS = {  # noqa: RUF012 - r'\d+' is a text like others, in which a backslash is one
+        **SparkParser.STRING_PARSERS,
+        TokenType.RAW_STRING: SparkParser.STRING_PARSERS[TokenType.STRING],
+    }
+    PRIMARY_PARSERS = {**SparkParser.PRIMARY_PARSERS, **STRING_PARSERS}  # noqa: RUF012
 
     def _parse_window_token(self) -> exp.Expr:
         token = self._curr

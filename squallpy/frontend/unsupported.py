@@ -33,9 +33,7 @@ CLAUSES: dict[str, Unsupported] = {
     "sort": Unsupported("SORT BY", "SORT", "use ORDER BY"),
     "cluster": Unsupported("CLUSTER BY", "CLUSTER"),
     "locks": Unsupported("FOR UPDATE", "FOR"),
-    "sample": Unsupported(
-        "TABLESAMPLE", "TABLESAMPLE", "filter by a hash of the key: WHERE CRC32(CAST(id AS STRING)) % 100 < 10"
-    ),
+    "sample": Unsupported("TABLESAMPLE", "TABLESAMPLE", "filter by a hash of the key: WHERE PMOD(HASH(id), 100) < 10"),
     "settings": Unsupported("SETTINGS", "SETTINGS"),
     "format": Unsupported("FORMAT", "FORMAT"),
     "options": Unsupported("query OPTIONS", "OPTION"),
@@ -129,10 +127,13 @@ NODES: dict[str, Unsupported] = {
 
 # aggregates that are known but not maintained yet, with an alternative
 AGGREGATES: dict[str, str] = {
+    "HISTOGRAM_NUMERIC": "count the rows by WIDTH_BUCKET(x, low, high, n)",
     **dict.fromkeys(
-        ("KURTOSIS", "SKEWNESS"),
-        "",
+        ("APPROX_TOP_K", "TOP_K", "APPROX_MOST_FREQUENT"),
+        "write GROUP BY x ORDER BY COUNT(*) DESC LIMIT k, which is exact",
     ),
+    **dict.fromkeys(("HLL_SKETCH_AGG", "THETA_SKETCH_AGG"), "write COUNT(DISTINCT x), which is exact"),
+    "TRY_SUM": "CAST to DECIMAL(38,0) or DOUBLE first",
 }  # fmt: skip
 
 # functions of the current time, some of them without parentheses
@@ -152,13 +153,13 @@ FUNCTIONS: dict[str, str] = {
         "an answer does not depend on when it is computed",
     ),
     **dict.fromkeys(
-        ("EXPLODE", "EXPLODE_OUTER", "INLINE", "INLINE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "STACK", "UNNEST"),
+        (
+            "EXPLODE", "EXPLODE_OUTER", "INLINE", "INLINE_OUTER", "JSON_TUPLE", "POSEXPLODE", "POSEXPLODE_OUTER",
+            "STACK", "UNNEST",
+        ),
         "it makes rows: as an item of SELECT, behind LATERAL VIEW, or in FROM",
     ),
-    **dict.fromkeys(
-        ("BROUND", "HASH", "TO_NUMBER", "XXHASH64"),
-        "",
-    ),
+    "TO_NUMBER": "CAST it to a DECIMAL",
 }  # fmt: skip
 
 # forms of queries, by the binder's names

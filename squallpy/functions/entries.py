@@ -88,6 +88,14 @@ class Function:
     def name(self) -> str:
         return self.names[0]
 
+    def argument_names(self, count: int) -> list[str]:
+        """List what the syntax calls the arguments of a call that has so many; none if it does not say."""
+        for way in self.syntax.split(" or "):
+            named = [part.strip(" ]") for part in way[way.index("(") + 1 : way.rindex(")")].replace("[", "").split(",")]
+            if "…" not in way and _arity(way)[0] <= count <= len(named):
+                return named[:count]
+        return []
+
 
 def arity(syntax: str) -> tuple[int, int | None]:
     """Count the arguments that a syntax names, least and most.

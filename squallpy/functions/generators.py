@@ -23,6 +23,9 @@ ROW_FUNCTIONS = (
     RowFunction("POSEXPLODE(a)", "the same with its position, from 0 on"),
     RowFunction("EXPLODE_OUTER(a) or POSEXPLODE_OUTER(a)", "the same, and a row of NULL where there is none"),
     RowFunction("STACK(n, x, y, …)", "n rows of the values, in order, filled up with NULL"),
+    RowFunction(
+        "JSON_TUPLE(s, 'a', 'b', …)", "one row of the fields of a JSON object with these names, NULL where it has none"
+    ),
     RowFunction("INLINE(a)", "a row for each STRUCT of an ARRAY, whose fields are columns"),
     RowFunction(
         "SEQUENCE(a, b [, step])", "from a to b as in Spark, down if b is less; a step that leads away is an error"

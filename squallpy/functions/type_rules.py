@@ -3,11 +3,24 @@
 additive("+", (INT, DECIMAL(2,1)))  →  (DECIMAL(11,1), DECIMAL(2,1)), DECIMAL(12,1)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, MOST_DIGITS, VARCHAR, Kind, Type, as_decimal, decimal, unify
+from squallpy.base.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    MOST_DIGITS,
+    TIMESTAMP,
+    VARCHAR,
+    Kind,
+    Type,
+    as_decimal,
+    decimal,
+    unify,
+)
 from squallpy.functions.entries import Argument, Arguments, TypeRule, Typing
 
 TEXT, WHOLE = (Kind.VARCHAR,), (Kind.INT, Kind.BIGINT)
@@ -15,10 +28,16 @@ NUMERIC = (Kind.DOUBLE, Kind.INT, Kind.BIGINT, Kind.DECIMAL)
 DAYS, TIMES, MOMENTS = (Kind.DATE,), (Kind.TIMESTAMP,), (Kind.DATE, Kind.TIMESTAMP)
 
 
-def mismatch(name: str, args: Arguments, hint: str = "") -> SquallError:
-    """Describe arguments that a function does not take."""
-    types = ", ".join(str(arg.type) for arg in args)
-    return SquallError("SQ2005", f"{name.upper()} does not take ({types})", hint=hint)
+class Mismatch(SquallError):
+    """Arguments that a function, or an operation that it is made of, does not take: SQ2005."""
+
+    def __init__(self, name: str, types: Iterable[Type], hint: str = "") -> None:
+        message = f"{name.upper()} does not take ({', '.join(map(str, types))})"
+        super().__init__("SQ2005", message, hint=hint)
+
+
+def mismatch(name: str, args: Arguments, hint: str = "") -> Mismatch:
+    return Mismatch(name, (arg.type for arg in args), hint)
 
 
 def types(args: Arguments) -> tuple[Type, ...]:
@@ -159,15 +178,20 @@ def accept_any(name: str, args: Arguments) -> Typing:
 
 
 def takes(result: Type, *accepted: tuple[Kind, ...]) -> TypeRule:
-    """Make a rule for fixed kinds of arguments; the last one repeats. NULL literals take the first kind."""
+    """Make a rule for fixed kinds of arguments; the last one repeats.
+
+    NULL literals take the first kind, and DATEs where only a TIMESTAMP is taken are its midnight.
+    """
 
     def rule(name: str, args: Arguments) -> Typing:
         argument_types = list[Type]()
         for i, arg in enumerate(args):
             kinds = accepted[min(i, len(accepted) - 1)]
             type = Type(kinds[0]) if arg.type.kind is Kind.NULL else arg.type
+            type = TIMESTAMP if kinds == TIMES and type == DATE else type
             if type.kind not in kinds or type.nested:
-                raise mismatch(name, args, "CAST it to VARCHAR" if kinds == TEXT else "")
+                is_unread = type == VARCHAR and set(kinds) <= {*MOMENTS}
+                raise mismatch(name, args, f"CAST it to {Type(kinds[0])}" if kinds == TEXT or is_unread else "")
             argument_types.append(type)
         return tuple(argument_types), result
 
@@ -222,6 +246,17 @@ def bits(name: str, args: Arguments) -> Typing:
     return types(args), BIGINT
 
 
+def hashed(result: Type) -> TypeRule:
+    """Make a rule for values without parts, each of its own type."""
+
+    def rule(name: str, args: Arguments) -> Typing:
+        if any(arg.type.kind is Kind.INTERVAL or arg.type.nested for arg in args):
+            raise mismatch(name, args, "take a field, or CAST it to VARCHAR")
+        return tuple(BIGINT if arg.type.kind is Kind.NULL else arg.type for arg in args), result
+
+    return rule
+
+
 def type_of_first(name: str, args: Arguments) -> Typing:
     return types(args), args[0].type
 
@@ -230,6 +265,13 @@ def moments(name: str, args: Arguments) -> Typing:
     """Type COUNT(x), SUM(x), SUM(x * x)."""
     count, total, squares = types(args)
     assert count == BIGINT and squares.scale == 2 * total.scale
+    return types(args), DOUBLE
+
+
+def powers(name: str, args: Arguments) -> Typing:
+    """Type COUNT(x), SUM(x), SUM(x²), SUM(x³) …"""
+    count, *sums = types(args)
+    assert count == BIGINT and all(total.scale == n * sums[0].scale for n, total in enumerate(sums, 1))
     return types(args), DOUBLE
 
 

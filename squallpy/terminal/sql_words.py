@@ -18,7 +18,7 @@ _KEYWORDS = frozenset(KEYWORDS)
 _WORDS = re.compile(
     r"""
     (?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))
-  | (?P<string>'(?:[^'\\]|\\.|'')*'?)
+  | (?P<string>(?<=\W[rR])'[^']*'?|'(?:[^'\\]|\\.|'')*'?)
   | (?P<quoted>"[^"]*"?|`[^`]*`?)
   | (?P<number>\b\d+(?:\.\d*)?\b)
   | (?P<name>[^\W\d]\w*)

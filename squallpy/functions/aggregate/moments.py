@@ -13,6 +13,18 @@ AGGREGATES = (
         "STDDEV_SAMP(y - x) → 1.7320508075688772",
         "STDDEV STD",
     ),
+    aggregate(
+        "SKEWNESS(x)",
+        Derived(),
+        "the third moment about the mean, of x in standard deviations; NULL if all x are alike",
+        "SKEWNESS(x * x) → 1.0970254493638671",
+    ),
+    aggregate(
+        "KURTOSIS(x)",
+        Derived(),
+        "the fourth moment about the mean, of x in standard deviations, less 3; NULL if all x are alike",
+        "KURTOSIS(x) → -0.8148148148148149",
+    ),
     aggregate("COVAR_POP(y, x)", Paired(), "the covariance", "COVAR_POP(y, x) → 4.5"),
     aggregate("COVAR_SAMP(y, x)", Paired(), "the covariance of a sample; NULL of one pair", "COVAR_SAMP(y, x) → 6.0"),
     aggregate("CORR(y, x)", Paired(), "the correlation, from -1 to 1", "CORR(y, x) → 1.0"),

@@ -1,4 +1,7 @@
-"""Functions of DATEs and TIMESTAMPs, which have no time zone: those of moments are UTC's."""
+"""Functions of DATEs and TIMESTAMPs, which have no time zone: those of moments are UTC's.
+
+An argument that a syntax here names d, t, start or end is a moment: a text constant in its place is read as one.
+"""
 
 from squallpy.base.types import BIGINT, DATE, INT, TIMESTAMP
 from squallpy.functions.entries import Function, Operation, declare_derived, native
@@ -62,6 +65,7 @@ FUNCTIONS = (
         "TO_TIMESTAMP(s [, pattern])",
         "the TIMESTAMP that a text says, as ISO 8601 or a constant pattern of Spark writes it",
         "TO_TIMESTAMP('01.03.2026 10:30', 'dd.MM.yyyy HH:mm') → 2026-03-01 10:30:00",
+        "TO_TIMESTAMP_NTZ TO_TIMESTAMP_LTZ",
         constant=1,
     ),
     declare_derived(
@@ -72,10 +76,10 @@ FUNCTIONS = (
     ),
     declare_derived("MAKE_DATE(year, month, day)", "the DATE; NULL if there is none", "MAKE_DATE(2026, 2, 30) → NULL"),
     declare_derived(
-        "MAKE_TIMESTAMP(year, month, day, hour, minute, second)",
-        "the TIMESTAMP; NULL if there is none",
+        "MAKE_TIMESTAMP(year, month, day, hour, minute, second [, zone])",
+        "the TIMESTAMP, NULL if there is none; that of UTC, of one in a constant zone",
         "MAKE_TIMESTAMP(2026, 3, 1, 14, 5, 7.5) → 2026-03-01 14:05:07.5",
-        "MAKE_TIMESTAMP_NTZ TRY_MAKE_TIMESTAMP",
+        "MAKE_TIMESTAMP_NTZ MAKE_TIMESTAMP_LTZ TRY_MAKE_TIMESTAMP TRY_MAKE_TIMESTAMP_NTZ TRY_MAKE_TIMESTAMP_LTZ",
     ),
     declare_derived(
         "FROM_UTC_TIMESTAMP(t, zone)",
@@ -91,8 +95,8 @@ FUNCTIONS = (
         constant=1,
     ),
     declare_derived(
-        "CONVERT_TIMEZONE(from, to, t)",
-        "the time of a constant zone at a time of another",
+        "CONVERT_TIMEZONE(from, to, t) or CONVERT_TIMEZONE(to, t)",
+        "the time of a constant zone at a time of another, or of UTC",
         "CONVERT_TIMEZONE('Asia/Tokyo', 'UTC', TIMESTAMP '2026-01-01 10:00:00') → 2026-01-01 01:00:00",
     ),
     declare_derived(

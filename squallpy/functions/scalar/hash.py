@@ -1,8 +1,8 @@
 """Hashes and encodings of texts, as the bytes of UTF-8."""
 
-from squallpy.base.types import BIGINT, VARCHAR
+from squallpy.base.types import BIGINT, INT, VARCHAR
 from squallpy.functions.entries import Operation, declare_derived, native
-from squallpy.functions.type_rules import TEXT, WHOLE, takes
+from squallpy.functions.type_rules import TEXT, WHOLE, hashed, takes
 
 FUNCTIONS = (
     declare_derived("MD5(s)", "the MD5 hash in hexadecimal digits", "MD5('abc') → 900150983cd24fb0d6963f7d28e17f72"),
@@ -12,6 +12,20 @@ FUNCTIONS = (
         "the SHA-2 hash of 224, 256, 384 or 512 bits; 0 stands for 256, others give NULL",
         "LEFT(SHA2('abc', 256), 8) → ba7816bf",
         constant=1,
+    ),
+    native(
+        "HASH(x, …)",
+        hashed(INT),
+        "Spark's hash of all values, of 32 bits by Murmur3; NULLs are left out",
+        "HASH('Spark', 1) → 205329825",
+        nulls="never",
+    ),
+    native(
+        "XXHASH64(x, …)",
+        hashed(BIGINT),
+        "Spark's hash of all values, of 64 bits by xxHash; NULLs are left out",
+        "XXHASH64('Spark', 1) → -4449867541325528513",
+        nulls="never",
     ),
     native("CRC32(s)", takes(BIGINT, TEXT), "the cyclic redundancy check", "CRC32('abc') → 891568578"),
     native("BASE64(s)", takes(VARCHAR, TEXT), "the bytes in base 64", "BASE64('abc') → YWJj"),

@@ -1,7 +1,7 @@
 """Functions of JSON in texts."""
 
 from squallpy.base.types import INT, VARCHAR
-from squallpy.functions.entries import Operation, declare_derived
+from squallpy.functions.entries import Operation, declare_derived, native
 from squallpy.functions.type_rules import TEXT, takes
 
 FUNCTIONS = (
@@ -11,9 +11,22 @@ FUNCTIONS = (
         """GET_JSON_OBJECT('{"a": [1, 2]}', '$.a[0]') → 1""",
         constant=1,
     ),
+    native(
+        "JSON_ARRAY_LENGTH(s)",
+        takes(INT, TEXT),
+        "the number of elements of a JSON array; NULL of anything else",
+        "JSON_ARRAY_LENGTH('[1, [2, 3]]') → 2",
+        nulls="always",
+    ),
+    declare_derived(
+        "JSON_OBJECT_KEYS(s)",
+        "an ARRAY of the names in a JSON object; NULL of anything else",
+        """JSON_OBJECT_KEYS('{"a": 1, "b": {}}') → [a, b]""",
+    ),
 )
 
 INTERNAL = (
+    Operation("json_object_keys", 1, 1, takes(VARCHAR, TEXT), "the names in a JSON object", "always"),
     Operation("json_at", 2, 2, takes(VARCHAR, TEXT), "what stands at a path in JSON", "always", settings=1),
     Operation(
         "nested_at",

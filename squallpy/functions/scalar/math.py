@@ -21,10 +21,18 @@ def _real(syntax: str, doc: str, example: str) -> Function:
 
 
 FUNCTIONS = (
+    declare_derived("NEGATIVE(x)", "x with the other sign", "NEGATIVE(3) → -3"),
+    declare_derived("POSITIVE(x)", "x", "POSITIVE(-3) → -3"),
     native("ABS(x)", type_signed, "the absolute value; BIGINT of an INT", "ABS(-3) → 3"),
     native("SIGN(x)", real, "-1.0, 0.0 or 1.0, as x is below, at or above 0", "SIGN(-3) → -1.0", "SIGNUM"),
     declare_derived(
         "ROUND(x [, n])", "x with n digits after the point, half away from zero", "ROUND(2.345, 2) → 2.35", constant=1
+    ),
+    declare_derived(
+        "BROUND(x [, n])",
+        "x with n digits after the point, half to the even one",
+        "BROUND(2.345, 2) → 2.34",
+        constant=1,
     ),
     declare_derived(
         "FLOOR(x [, n])", "the greatest number of n digits after the point up to x", "FLOOR(-1.5) → -2", constant=1
@@ -43,7 +51,7 @@ FUNCTIONS = (
         "DIV(7, 2) → 3",
         nulls="divisor",
     ),
-    declare_derived("MOD(a, b)", "the remainder, with the sign of a; NULL where b is 0", "MOD(-10, 3) → -1"),
+    declare_derived("MOD(a, b)", "the remainder, with the sign of a; NULL where b is 0", "MOD(-10, 3) → -1", "TRY_MOD"),
     declare_derived("PMOD(a, b)", "the remainder, not negative where b is positive", "PMOD(-10, 3) → 2"),
     declare_derived("TRY_ADD(a, b)", "the sum; NULL where integers have none in 64 bits", "TRY_ADD(1, 2) → 3"),
     declare_derived(

@@ -76,8 +76,37 @@ HIGHER_ORDER = (
         "a MAP with what a lambda makes of each key and its value",
         "TRANSFORM_VALUES(MAP('a', 1), (k, v) -> k || v) → {a -> a1}",
     ),
+    _higher_order(
+        "TRANSFORM_KEYS(m, (k, v) -> y)",
+        "map_transform_keys",
+        VARCHAR,
+        "a MAP with what a lambda makes of each key and its value as the keys",
+        "TRANSFORM_KEYS(MAP('a', 1), (k, v) -> k || v) → {a1 -> 1}",
+    ),
 )
-"""Functions of a lambda."""
+"""Functions of a lambda over one ARRAY or MAP."""
+
+ZIPS = (
+    declare_derived(
+        "ZIP_WITH(a, b, (x, y) -> z)",
+        "an ARRAY of what a lambda makes of the elements of two at each position, NULL behind the end of one",
+        "ZIP_WITH(ARRAY(1, 2), ARRAY(10, 20), (x, y) -> x + y) → [11, 22]",
+        call="array_transform",
+    ),
+    declare_derived(
+        "MAP_ZIP_WITH(m, n, (k, v, w) -> y)",
+        "a MAP of what a lambda makes of each key and its value in two, NULL where one has none",
+        "MAP_ZIP_WITH(MAP('a', 1), MAP('a', 2, 'b', 3), (k, v, w) -> w - v) → {a -> 1, b -> null}",
+        call="map_transform_values",
+    ),
+    declare_derived(
+        "ARRAYS_ZIP(a, b, …)",
+        "an ARRAY of STRUCTs of the elements at each position, with the names of columns, or 0, 1 …",
+        "ARRAYS_ZIP(ARRAY(1, 2), ARRAY('a', 'b')) → [{1, a}, {2, b}]",
+        call="arrays_zip",
+    ),
+)
+"""Functions of several ARRAYs or MAPs at once."""
 
 FUNCTIONS = (
     declare_derived(
@@ -154,6 +183,30 @@ FUNCTIONS = (
         "FLATTEN(ARRAY(ARRAY(1), ARRAY(2))) → [1, 2]",
     ),
     declare_derived("ARRAY_REPEAT(x, n)", "an ARRAY that has x n times", "ARRAY_REPEAT('a', 2) → [a, a]"),
+    declare_derived(
+        "ARRAY_INSERT(a, position, x)",
+        "the elements with x at a position from 1 on, or from the end by −1, −2 …; NULLs fill what is between",
+        "ARRAY_INSERT(ARRAY(1, 3), 2, 2) → [1, 2, 3]",
+    ),
+    declare_derived(
+        "MAP_FROM_ARRAYS(keys, values)",
+        "a MAP of the elements of two ARRAYs of one length",
+        "MAP_FROM_ARRAYS(ARRAY('a', 'b'), ARRAY(1, 2)) → {a -> 1, b -> 2}",
+    ),
+    declare_derived(
+        "MAP_FROM_ENTRIES(a)",
+        "a MAP of an ARRAY of STRUCTs of a key and a value; NULL if one is NULL",
+        "MAP_FROM_ENTRIES(ARRAY(STRUCT('a', 1))) → {a -> 1}",
+    ),
+    declare_derived(
+        "MAP_CONCAT(m, …)", "the entries of all MAPs", "MAP_CONCAT(MAP('a', 1), MAP('b', 2)) → {a -> 1, b -> 2}"
+    ),
+    declare_derived(
+        "STR_TO_MAP(s [, pairs [, key]])",
+        "a MAP of the entries in a text, with commas between them, or matches of a pattern, and a colon in each, or a "
+        "match of another",
+        "STR_TO_MAP('a:1,b:2') → {a -> 1, b -> 2}",
+    ),
     declare_derived("MAP_KEYS(m)", "an ARRAY of the keys", "MAP_KEYS(MAP('a', 1)) → [a]"),
     declare_derived("MAP_VALUES(m)", "an ARRAY of the values", "MAP_VALUES(MAP('a', 1)) → [1]"),
     declare_derived("MAP_CONTAINS_KEY(m, k)", "TRUE if a key is k", "MAP_CONTAINS_KEY(MAP('a', 1), 'b') → false"),
@@ -172,6 +225,7 @@ FUNCTIONS = (
         constant=1,
     ),
     *HIGHER_ORDER,
+    *ZIPS,
 )
 
 OF_ARRAYS: dict[str, tuple[Type, int, str]] = {
@@ -187,6 +241,10 @@ OF_ARRAYS: dict[str, tuple[Type, int, str]] = {
     "array_union": (VARCHAR, 3, "the elements of two ARRAYs, each once"),
     "array_intersect": (VARCHAR, 3, "the elements that two ARRAYs have, each once"),
     "array_except": (VARCHAR, 3, "the elements of an ARRAY that another has not, each once"),
+    "map_from_arrays": (VARCHAR, 2, "a MAP of two ARRAYs, of its keys and its values"),
+    "map_from_entries": (VARCHAR, 1, "a MAP of an ARRAY of its entries"),
+    "map_concat": (VARCHAR, 2, "the entries of two MAPs"),
+    "maps_zip": (VARCHAR, 2, "a MAP of the values that two MAPs have for each key"),
     "array_flatten": (VARCHAR, 1, "the elements of the elements of an ARRAY"),
     "map_keys": (VARCHAR, 2, "the keys of a MAP"),
     "map_values": (VARCHAR, 1, "the values of a MAP"),
@@ -203,6 +261,9 @@ INTERNAL = (
     Operation("array_join", 3, 4, takes(VARCHAR, TEXT), "the texts of the elements of an ARRAY"),
     Operation("to_json", 2, 2, takes(VARCHAR, TEXT), "a nested value without fields that are NULL", settings=1),
     Operation("from_json", 2, 2, takes(VARCHAR, TEXT), "JSON as a value of a schema", "always", settings=1),
+    Operation("arrays_zip", 1, None, takes(VARCHAR, TEXT), "an ARRAY of the elements of several at each position"),
+    Operation("array_insert", 3, 3, takes(VARCHAR, TEXT, WHOLE, TEXT), "an ARRAY with an element more"),
+    Operation("str_to_map", 3, 3, takes(VARCHAR, TEXT), "the entries in a text as a MAP"),
     Operation("array_slice", 3, 3, takes(VARCHAR, TEXT, WHOLE), "a part of an ARRAY"),
     Operation("array_repeat", 2, 2, takes(VARCHAR, TEXT, WHOLE), "an ARRAY of one value several times"),
 )

@@ -13,6 +13,7 @@ from squallpy.functions.type_rules import (
     moments,
     multiplicative,
     pattern,
+    powers,
     quotient,
     remainder,
     rounded_decimals,
@@ -110,6 +111,8 @@ INTERNAL = (
     Operation("only", 3, 3, single_value, "the value of a subquery, if it has one row"),
     Operation("var_pop", 3, 3, moments, "variance from COUNT(x), SUM(x), SUM(x * x)", "always"),
     Operation("var_samp", 3, 3, moments, "variance of a sample, from the same; NULL of one value", "always"),
+    Operation("skewness", 4, 4, powers, "skewness from COUNT(x) and the sums of x, x², x³", "always"),
+    Operation("kurtosis", 5, 5, powers, "kurtosis from COUNT(x) and the sums of x, x², x³, x⁴", "always"),
     Operation("covar_pop", 4, 4, mixed_moments, "covariance from COUNT(*), SUM(y), SUM(x), SUM(y * x)", "always"),
     Operation("covar_samp", 4, 4, mixed_moments, "covariance of a sample, from the same; NULL of one pair", "always"),
 )

@@ -59,8 +59,8 @@ FUNCTIONS = (
     ),
     declare_derived("SPACE(n)", "n spaces", "'a' || SPACE(2) || 'b' → a  b"),
     declare_derived(
-        "SPLIT(s, pattern)",
-        "an ARRAY of the parts between the matches of a regular expression",
+        "SPLIT(s, pattern [, n])",
+        "an ARRAY of the parts between the matches of a regular expression, n at most",
         "SPLIT('a1b', '[0-9]') → [a, b]",
         constant=1,
     ),
@@ -174,6 +174,18 @@ FUNCTIONS = (
     declare_derived(
         "REGEXP_SUBSTR(s, pattern)", "the first match; NULL without one", "REGEXP_SUBSTR('id 42', '[0-9]+') → 42"
     ),
+    declare_derived(
+        "REGEXP_EXTRACT_ALL(s, pattern [, group])",
+        "an ARRAY of a group of each match, by default the first one, or the match if there is none",
+        "REGEXP_EXTRACT_ALL('a1b22', '[a-z]([0-9]+)') → [1, 22]",
+    ),
+    native(
+        "REGEXP_INSTR(s, pattern)",
+        takes(INT, TEXT),
+        "the position at which a regular expression first matches; 0 if it does not",
+        "REGEXP_INSTR('id 42', '[0-9]') → 4",
+        settings=1,
+    ),
     native(
         "REGEXP_COUNT(s, pattern)",
         takes(INT, TEXT),
@@ -186,17 +198,30 @@ FUNCTIONS = (
     ),
     native("CHR(n)", takes(VARCHAR, WHOLE), "the character with the number n modulo 256", "CHR(65) → A", "CHAR"),
     native("SOUNDEX(s)", takes(VARCHAR, TEXT), "the four-character Soundex code of a text", "SOUNDEX('Robert') → R163"),
-    native(
-        "LEVENSHTEIN(a, b)",
-        takes(INT, TEXT),
-        "how many characters have to be inserted, deleted or changed to make b of a",
+    declare_derived(
+        "LEVENSHTEIN(a, b [, most])",
+        "how many characters have to be inserted, deleted or changed to make b of a; −1 for more than the most",
         "LEVENSHTEIN('kitten', 'sitting') → 3",
-        settings=1,
     ),
+    native(
+        "LUHN_CHECK(s)",
+        takes(BOOLEAN, TEXT),
+        "TRUE if the last digit is the check digit of the others by Luhn's algorithm",
+        "LUHN_CHECK('79927398713') → true",
+    ),
+    declare_derived(
+        "MASK(s [, upper [, lower [, digit [, other]]]])",
+        "the text with characters in the place of letters, digits and others; NULL leaves them",
+        "MASK('aB-1') → xX-n",
+    ),
+    declare_derived("TYPEOF(x)", "the name that Spark has for the type", "TYPEOF(ARRAY('a')) → array<string>"),
 )
 
 INTERNAL = (
-    Operation("split", 2, 2, takes(VARCHAR, TEXT), "the parts between the matches of a pattern, an ARRAY", settings=1),
+    Operation("levenshtein", 2, 2, takes(INT, TEXT), "the Levenshtein distance", settings=1),
+    Operation("mask", 5, 5, takes(VARCHAR, TEXT), "the text with others in the place of characters", settings=1),
+    Operation("regexp_extract_all", 3, 3, takes(VARCHAR, TEXT, TEXT, WHOLE), "the matches, an ARRAY", settings=1),
+    Operation("split", 3, 3, takes(VARCHAR, TEXT, TEXT, WHOLE), "the parts between matches, an ARRAY", settings=1),
     Operation("reverse", 1, 1, takes(VARCHAR, TEXT), "the characters in reverse order"),
     Operation("trim", 2, 2, takes(VARCHAR, TEXT), "the text without some characters at both ends", settings=1),
     Operation("ltrim", 2, 2, takes(VARCHAR, TEXT), "the text without some characters at its start", settings=1),

@@ -379,7 +379,7 @@ def cases(s: Scalars, node: exp.Case) -> Expr:
 
 @handles(exp.Extract, args="this expression")
 def extraction(s: Scalars, node: exp.Extract) -> Expr:
-    return extract(node.this.name, s.bind(node.expression))
+    return extract(node.this.name, s.as_moment(s.bind(node.expression), TIMESTAMP, node.expression))
 
 
 PARTS = {

@@ -1,17 +1,19 @@
 """Functions of a row that are called by name: found in the registry, checked, and built."""
 
+import re
 from functools import partial
 
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.base.types import VARCHAR, unify
+from squallpy.base.types import DATE, TIMESTAMP, VARCHAR, unify
 from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED_AGGREGATES
 from squallpy.frontend.unsupported import FUNCTIONS
 from squallpy.functions.entries import Function
-from squallpy.functions.registry import AGGREGATES, SCALARS, WINDOWS
+from squallpy.functions.registry import AGGREGATES, SCALAR_CATEGORIES, SCALARS, WINDOWS
+from squallpy.functions.type_rules import Mismatch
 from squallpy.logical.bind.aggregates.calls import aggregate, bind_grouping, head
-from squallpy.logical.bind.aggregates.list_aggregates import bind_collected_list
+from squallpy.logical.bind.aggregates.list_aggregates import bind_list
 from squallpy.logical.bind.expressions import Scalars, note_lost_fraction
 from squallpy.logical.bind.higher_order_functions import HIGHER_ORDER, bind_higher_order
 from squallpy.logical.bind.nested_constructors import bind_constructor
@@ -22,9 +24,13 @@ from squallpy.logical.bind.sessions import bind_session_start
 from squallpy.logical.bind.split_function import FIRST, SIZES, bind_part_count, is_split, item
 from squallpy.logical.bind.temporal_filters import NAMES, bind_now
 from squallpy.logical.bind.time_buckets import SESSION_START
+from squallpy.logical.bind.zipped_arrays import NAMES as ZIPS
+from squallpy.logical.bind.zipped_arrays import bind_zip
 from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Expr, Literal
 
+MOMENTS = ("d", "t", "start", "end")  # what syntaxes call moments
+DATETIME = frozenset(SCALAR_CATEGORIES["Dates and times"])
 EXPANDED = (conditional, math, text, datetime, json, nested, hash, formats)  # each registers its expansions
 
 
@@ -36,12 +42,16 @@ def builder(function: Function) -> Builder:
 def function(s: Scalars, node: exp.Anonymous) -> Expr:
     """Bind a call by name: an aggregate or a function of the registry; others are refused."""
     name = node.name.upper()
+    if (listed := bind_list(s, node)) is not None:
+        return listed
     if name in AGGREGATES:
         return aggregate(s, name, node)
     if name in NAMES and not node.expressions:
         return bind_now(s, node)
     if name in HIGHER_ORDER:
         return bind_higher_order(s, node)
+    if name in ZIPS:
+        return bind_zip(s, node)
     if name == SESSION_START:
         return bind_session_start(s, node)
     if name in ("GROUPING", "GROUPING_ID"):
@@ -55,8 +65,6 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
             part = item(s, node.expressions[0], node.expressions[1], FIRST[name])
             if part is not None:
                 return part
-    if (spelled := bind_collected_list(s, node)) is not None:
-        return spelled
     if (made := bind_constructor(s, node)) is not None:
         return made
     if is_series(node):
@@ -82,7 +90,24 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         args[position] = s.ctx.fold(args[position])
     if name == "DECIMAL":
         note_lost_fraction(s, node, args[0], conditional.TYPES[name])
-    return build(*parse_moment_constants(s, called, node, args))
+    if called in DATETIME:
+        args = read_moments(s, called, node, args)
+    args = parse_moment_constants(s, called, node, args)
+    try:
+        return build(*args)
+    except Mismatch as error:
+        raise Mismatch(name, (arg.type for arg in args), error.hint) from None
+
+
+def read_moments(s: Scalars, function: Function, node: exp.Anonymous, args: list[Expr]) -> list[Expr]:
+    """Read text constants in the places of moments: YEAR('2026-03-01'), DATEDIFF('2026-03-01', d)"""
+    names = function.argument_names(len(args)) or [""] * len(args)
+    read = list(args)
+    for place, (name, arg, written) in enumerate(zip(names, args, node.expressions, strict=True)):
+        if name in MOMENTS:
+            is_day = isinstance(arg, Literal) and re.fullmatch(r"\s*\d{4}-\d\d?-\d\d?\s*", str(arg.value), re.ASCII)
+            read[place] = s.as_moment(arg, DATE if is_day and name != "t" else TIMESTAMP, written)
+    return read
 
 
 def parse_moment_constants(s: Scalars, function: Function, node: exp.Anonymous, args: list[Expr]) -> list[Expr]:

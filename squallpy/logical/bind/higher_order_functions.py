@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from squallpy.base.errors import SquallError
+from squallpy.base.errors import SquallError, counted
 from squallpy.base.types import BOOLEAN, INT, MOST_DIGITS, NULL, VARCHAR, Kind, Shape, Type, decimal, nested_type, unify
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.functions.registry import SCALARS
@@ -25,7 +25,7 @@ from squallpy.logical.expression_builders import call, coalesce
 from squallpy.logical.expressions import Call, Cast, Column, Expr, Lambda, Literal, columns, substitute
 
 HIGHER_ORDER = {name for function in FUNCTIONS for name in function.names}
-OF_MAPS = ("MAP_FILTER", "TRANSFORM_VALUES")
+OF_MAPS = ("MAP_FILTER", "TRANSFORM_VALUES", "TRANSFORM_KEYS")
 TESTS = ("EXISTS", "FORALL")
 FILTERS = ("FILTER", "MAP_FILTER")
 
@@ -48,11 +48,22 @@ def bind_higher_order(s: Scalars, node: exp.Anonymous) -> Expr:
     if function.name in (*TESTS, *FILTERS):
         if body.type not in (BOOLEAN, NULL):
             raise s.ctx.error("SQ2005", f"{name} needs a condition, this is {body.type}", lambdas[0].this)
-        made = _applied(str(function.call), values, parameters, coerce_exactly(body, BOOLEAN))
+        made = apply_lambda(str(function.call), values, parameters, coerce_exactly(body, BOOLEAN))
         return made if function.name in TESTS else Cast(made, values.type)
-    body = coerce_exactly(body, VARCHAR) if body.type == NULL else body
-    made = _applied(str(function.call), values, parameters, coalesce(json_of(body), Literal("null", VARCHAR)))
-    return Cast(made, nested_type(shape, (*nested.types[:-1], body.type)))
+    if function.name == "TRANSFORM_KEYS":
+        if body.type == NULL or body.type.nested:
+            raise s.ctx.error("SQ2005", f"TRANSFORM_KEYS makes keys of {body.type}", lambdas[0].this)
+        made = apply_lambda(str(function.call), values, parameters, coerce_exactly(body, VARCHAR))
+        return Cast(made, nested_type(shape, (body.type, nested.types[-1])))
+    return transform(str(function.call), values, parameters, body)
+
+
+def transform(operation: str, values: Expr, parameters: Sequence[Column], body: Expr) -> Expr:
+    """Build the ARRAY, or the values of the MAP, that a lambda makes of another."""
+    nested, body = values.type.nested, coerce_exactly(body, VARCHAR) if body.type == NULL else body
+    assert nested is not None
+    made = apply_lambda(operation, values, parameters, coalesce(json_of(body), Literal("null", VARCHAR)))
+    return Cast(made, nested_type(nested.shape, (*nested.types[:-1], body.type)))
 
 
 def _fold(s: Scalars, values: Expr, first: exp.Expr, lambdas: Sequence[exp.Lambda]) -> Expr:
@@ -68,7 +79,7 @@ def _fold(s: Scalars, values: Expr, first: exp.Expr, lambdas: Sequence[exp.Lambd
     if type.kind is Kind.DECIMAL and type != start.type:
         type = decimal(MOST_DIGITS, type.scale)
     body, parameters = _bind_body(s, merge, (type, element))
-    made = _applied("array_fold", values, parameters, coerce_exactly(body, type), coerce_exactly(start, type))
+    made = apply_lambda("array_fold", values, parameters, coerce_exactly(body, type), coerce_exactly(start, type))
     if len(lambdas) == 1:
         return made
     finish = lambdas[1]
@@ -79,23 +90,35 @@ def _fold(s: Scalars, values: Expr, first: exp.Expr, lambdas: Sequence[exp.Lambd
 
 def _bind_body(s: Scalars, written: exp.Lambda, types: Sequence[Type]) -> tuple[Expr, tuple[Column, ...]]:
     """Bind what a lambda computes, and its parameters, which have the first of some types."""
+    check_parameters(s, written, len(types))
     names = [name.name for name in written.expressions]
-    if not 1 <= len(names) <= len(types):
-        message = f"{len(names)} parameters, at most {len(types)} {'are' if len(types) > 1 else 'is'} given"
+    parameters = tuple(s.ctx.column(name, type, True) for name, type in zip(names, types, strict=False))
+    return bind_body(s, written, {each.name.lower(): each for each in parameters}), parameters
+
+
+def check_parameters(s: Scalars, written: exp.Lambda, most: int, exactly: bool = False) -> None:
+    """Refuse a lambda with more parameters than values are given to it, or with two of one name: SQ2005."""
+    names = [name.name for name in written.expressions]
+    if not (most if exactly else 1) <= len(names) <= most:
+        count = counted(len(names), "parameter", "parameters")
+        message = f"{count}, {'' if exactly else 'at most '}{most} {'are' if most > 1 else 'is'} given"
         raise s.ctx.error("SQ2005", message, written)
     if len({name.lower() for name in names}) < len(names):
         raise s.ctx.error("SQ2005", "two parameters of a lambda have one name", written)
+
+
+def bind_body(s: Scalars, written: exp.Lambda, parameters: dict[str, Expr]) -> Expr:
+    """Bind what a lambda computes of its parameters."""
     if query := next(written.this.find_all(exp.Select, exp.SetOperation), None):
         raise s.ctx.refuse(query, QUERIES["lambda"])
-    parameters = tuple(s.ctx.column(name, type, True) for name, type in zip(names, types, strict=False))
-    return _inside(s, {each.name.lower(): each for each in parameters}).bind(written.this), parameters
+    return _inside(s, parameters).bind(written.this)
 
 
 def _inside(s: Scalars, parameters: dict[str, Expr]) -> Scalars:
     return replace(s, parameters={**s.parameters, **parameters}, subqueries=None, window_calls=None)
 
 
-def _applied(operation: str, values: Expr, parameters: Sequence[Column], body: Expr, *start: Expr) -> Call:
+def apply_lambda(operation: str, values: Expr, parameters: Sequence[Column], body: Expr, *start: Expr) -> Call:
     """Build the call of an operation with a closed lambda: what the body reads besides its parameters is passed."""
     own = {parameter.id for parameter in parameters}
     passed = sorted((c for c in columns(body) if c.id not in own), key=lambda c: c.id)

@@ -5,6 +5,7 @@
     r, LATERAL (VALUES ('x', x), ('y', y)) t (n, v)
     SELECT INLINE(ARRAY(STRUCT('x' AS n, x AS v), STRUCT('y', y))) FROM r
     SELECT EXPLODE(MAP('x', x, 'y', y)) FROM r
+    SELECT JSON_TUPLE(j, 'x', 'y') AS (x, y) FROM r, one row of GET_JSON_OBJECT(j, '$.x') and GET_JSON_OBJECT(j, '$.y')
 
 They are as many for each row, so what changes is linear: a row that comes or goes is joined to the numbers of the
 list, which never change.
@@ -19,12 +20,13 @@ from squallpy.base.records import dataclass
 from squallpy.base.types import INT, unify
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.bind.literals import read_text
 from squallpy.logical.bind.nested_constructors import bind_alike, entries_of, fields_of, is_call, items_of
 from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.nodes import Node, Project
 
-LISTS = ("STACK", "INLINE", "INLINE_OUTER")
+LISTS = ("STACK", "INLINE", "INLINE_OUTER", "JSON_TUPLE")
 """Generators of rows of several columns."""
 
 MOST_ROWS = 1_000
@@ -61,6 +63,8 @@ def _listed(ctx: Context, node: exp.Expr) -> ListedRows | None:
     name = "UNNEST" if isinstance(node, exp.Unnest) else node.name.upper()
     if name == "STACK":
         return _stacked(ctx, node)
+    if name == "JSON_TUPLE":
+        return _fields_of_json(ctx, node)
     of = node.expressions[0] if len(node.expressions) == 1 else None
     if name.startswith("INLINE"):
         structs = items_of(of)
@@ -84,6 +88,17 @@ def _stacked(ctx: Context, node: exp.Expr) -> ListedRows:
     filled = [*values, *(exp.Null() for _ in range(width * int(count.name) - len(values)))]
     rows = tuple(tuple(filled[at : at + width]) for at in range(0, len(filled), width))
     return ListedRows(rows, tuple(f"col{i}" for i in range(width)))
+
+
+def _fields_of_json(ctx: Context, node: exp.Expr) -> ListedRows:
+    """List one row of some fields of JSON, which are named by constants."""
+    text, *names = node.expressions or [None]
+    fields = [read_text(name) for name in names]
+    if text is None or not all(fields) or any("'" in field for field in fields) or not fields:
+        raise ctx.error("SQ2005", "JSON_TUPLE takes a text, and constant names of its fields", node)
+    paths = (exp.Literal.string(f"$['{field}']") for field in fields)
+    row = tuple(exp.Anonymous(this="GET_JSON_OBJECT", expressions=[text.copy(), path]) for path in paths)
+    return ListedRows((row,), tuple(f"c{i}" for i in range(len(row))))
 
 
 def _of_structs(ctx: Context, node: exp.Expr, structs: Sequence[exp.Expr]) -> ListedRows:

@@ -16,12 +16,13 @@ SIZES = ("SIZE", "ARRAY_SIZE", "CARDINALITY")
 
 
 def is_split(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.upper() == "SPLIT"
+    """True if it is SPLIT(x, p), of all parts."""
+    return isinstance(node, exp.Anonymous) and node.name.upper() == "SPLIT" and len(node.expressions) == 2
 
 
 def split_of_call(ctx: Context, node: exp.Expr) -> tuple[exp.Expr, str]:
     """Return the text that a call of SPLIT cuts, and the regular expression by which it does."""
-    if not is_split(node) or len(node.expressions) != 2:
+    if not is_split(node):
         raise ctx.refuse(node, QUERIES["EXPLODE"])
     text, separator = node.expressions
     if not isinstance(separator, exp.Literal) or not separator.is_string:

@@ -112,7 +112,8 @@ def of_each_combination(call: Call, args: Evaluated, function: Callable[..., Any
         rows, of = np.unique(codes, return_index=True, return_inverse=True)[1:]
         given = [[values[number] for number in numbers[rows].tolist()] for values, numbers in numbered]
         made = [None if None in each else function(*each) for each in zip(*given, strict=True)]
-        return from_arrow(pa.array(made, arrow_type(call.type)).take(pa.array(of)), call.type)
+        type = pa.int64() if call.type.is_integer else arrow_type(call.type)
+        return from_arrow(pa.array(made, type).take(pa.array(of)), call.type)
 
     return run
 

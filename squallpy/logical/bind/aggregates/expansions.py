@@ -10,7 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from squallpy.base.records import dataclass
-from squallpy.base.types import BIGINT, DOUBLE, INT, NULL, as_decimal
+from squallpy.base.types import BIGINT, DOUBLE, INT, MOST_DIGITS, NULL, Kind, as_decimal
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
@@ -52,6 +52,19 @@ def deviation(function: str) -> Callable[[Of, Expr], Expr]:
     return lambda of, x: call("sqrt", variance(function)(of, x))
 
 
+def standardised_moment(function: str, order: int) -> Callable[[Of, Expr], Expr]:
+    """Return the builder of SKEWNESS or KURTOSIS, of sums of powers: exact ones of short DECIMALs, else DOUBLEs."""
+
+    def build(of: Of, x: Expr) -> Expr:
+        is_short = x.type.kind is Kind.DECIMAL and x.type.precision <= MOST_DIGITS // 5
+        powers = [x if is_short else coerce(x, DOUBLE)]
+        while len(powers) < order:
+            powers.append(call("*", powers[-1], powers[0]))
+        return call(function, of("count", x), *(of("sum", power) for power in powers))
+
+    return build
+
+
 DERIVED: dict[str, Callable[[Of, Expr], Expr]] = {
     "COUNT_IF": count_if,
     "BOOL_AND": all_true,
@@ -60,6 +73,8 @@ DERIVED: dict[str, Callable[[Of, Expr], Expr]] = {
     "VAR_POP": variance("var_pop"),
     "STDDEV_SAMP": deviation("var_samp"),
     "STDDEV_POP": deviation("var_pop"),
+    "SKEWNESS": standardised_moment("skewness", 3),
+    "KURTOSIS": standardised_moment("kurtosis", 4),
 }
 """Builders of the aggregates whose form is Derived."""
 

@@ -1,23 +1,26 @@
-"""Lists that are made only to be spelled, counted or sorted, as what says so at once.
+"""Lists that are made only to be spelled, counted or sorted, as what says so at once; lists of aggregates.
 
 CONCAT_WS(', ', COLLECT_SET(x)), ARRAY_JOIN(SORT_ARRAY(ARRAY_AGG(x)), ', ')   →   LISTAGG(DISTINCT x, ', '), …
 SIZE(COLLECT_SET(x))                                                          →   COUNT(DISTINCT x)
+PERCENTILE(x, ARRAY(0.5, 0.9))                                 →   ARRAY(PERCENTILE(x, 0.5), PERCENTILE(x, 0.9))
 """
 
 from sqlglot import exp
 
-from squallpy.base.types import VARCHAR
+from squallpy.base.types import NULL, VARCHAR
 from squallpy.logical.bind.expressions import Scalars
-from squallpy.logical.expression_builders import coalesce
-from squallpy.logical.expressions import Expr, Literal
+from squallpy.logical.bind.nested_constructors import items_of
+from squallpy.logical.expression_builders import case, coalesce
+from squallpy.logical.expressions import Expr, Literal, not_null
 
 LISTS = ("COLLECT_LIST", "ARRAY_AGG", "COLLECT_SET")  # the last of values that differ
 SORTED = ("SORT_ARRAY", "ARRAY_SORT")  # LISTAGG is in order anyway
+PERCENTILES = ("PERCENTILE", "APPROX_PERCENTILE", "PERCENTILE_APPROX", "QUANTILE_CONT", "QUANTILE_DISC", "QUANTILE")
 SIZES = ("SIZE", "ARRAY_SIZE", "CARDINALITY")
 
 
-def bind_collected_list(s: Scalars, node: exp.Anonymous) -> Expr | None:
-    """Bind a call that spells, counts or sorts a list; None for any other."""
+def bind_list(s: Scalars, node: exp.Anonymous) -> Expr | None:
+    """Bind a call that spells, counts or sorts a list, or makes one of aggregates; None for any other."""
     match node.name.upper(), node.expressions:
         case name, [lists] if name in SIZES and _list(lists):
             return s.bind(_instead(node, lists, "COUNT"))
@@ -25,6 +28,11 @@ def bind_collected_list(s: Scalars, node: exp.Anonymous) -> Expr | None:
             return s.bind(lists)
         case ("CONCAT_WS", [separator, lists]) | ("ARRAY_JOIN", [lists, separator]) if _list(lists):
             return coalesce(s.bind(_instead(node, lists, "LISTAGG", separator)), Literal("", VARCHAR))
+        case name, [value, shares, *more] if name in PERCENTILES and (items := items_of(shares)):
+            calls = [exp.Anonymous(this=name, expressions=[value.copy(), each.copy(), *more]) for each in items]
+            made = exp.Array(expressions=calls)
+            made.parent = node.parent
+            return case([(not_null(s.bind(calls[0])), s.bind(made))], Literal(None, NULL))
     return None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind
-from squallpy.logical.bind.datetime.intervals import DAY_MICROS, UNITS, is_zero, micros_of, parts, total
+from squallpy.logical.bind.datetime.intervals import DAY_MICROS, UNITS, is_zero, micros_of, negate, parts, total
 from squallpy.logical.bind.datetime.patterns import pieces
 from squallpy.logical.coercion import cast, coerce
 from squallpy.logical.expression_builders import call, case
@@ -49,6 +49,13 @@ def whole_of(value: Expr, size: int) -> Expr:
     """Divide and round down to a whole number."""
     rest = call("%", call("+", call("%", value, number(size)), number(size)), number(size))
     return call("div", call("-", value, rest), number(size))
+
+
+def multiple_of(value: Expr, size: int, upwards: bool = False) -> Expr:
+    """Compute the next multiple of a whole number down from an integer, or up from it."""
+    if upwards:
+        return negate(multiple_of(negate(value), size))
+    return call("*", whole_of(value, size), number(size))
 
 
 def epoch(moment: Expr) -> Expr:

@@ -34,6 +34,9 @@ UNITS: dict[str, tuple[int, int, int]] = {  # months, days, microseconds
     "MILLISECOND": (0, 0, 1_000), "MICROSECOND": (0, 0, 1),
 }  # fmt: skip
 LONGEST = (10_000 * 12, 10_000 * 366, 10_000 * 366 * DAY_MICROS)
+YEAR_MONTH = (("YEAR", "MONTH"), ("-",))
+DAY_TIME = (("DAY", "HOUR", "MINUTE", "SECOND"), (r"\s+", ":", ":"))
+FRACTION = r"(?:\.[0-9]{1,9})?"
 PART = re.compile(r"\s*([+-]?\s*[0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([a-zA-Z]+)")
 
 
@@ -48,10 +51,13 @@ def interval(ctx: Context, node: exp.Interval) -> Literal:
     value, unit = node.this, node.args.get("unit")
     negative = isinstance(value, exp.Neg)
     value = value.this if negative else value
-    if not isinstance(value, exp.Literal) or isinstance(unit, exp.IntervalSpan):
+    if not isinstance(value, exp.Literal):
         hint = "write INTERVAL '1' DAY, MONTH, HOUR …"
         raise SquallError("SQ3001", "this form of INTERVAL is not supported yet", ctx.span(node), hint)
-    text = f"{value.name} {unit.name}" if unit else value.name
+    if isinstance(unit, exp.IntervalSpan):
+        text = spell_units(ctx, value.name, unit)
+    else:
+        text = f"{value.name} {unit.name}" if unit else value.name
     total, position = (0, 0, 0), 0
     while position < len(text):
         part = PART.match(text, position)
@@ -68,11 +74,35 @@ def interval(ctx: Context, node: exp.Interval) -> Literal:
     return Literal(total, INTERVAL)
 
 
-def unit_of(ctx: Context, name: str, node: exp.Expr) -> tuple[int, int, int]:
+def spell_units(ctx: Context, text: str, span: exp.IntervalSpan) -> str:
+    """Write the text of an INTERVAL of several units with their names; SQ2005 if it is none.
+
+    '1-2' YEAR TO MONTH  →  1 YEAR 2 MONTH        '-3 04:05' DAY TO MINUTE  →  -3 DAY -04 HOUR -05 MINUTE
+    """
+    first, last = (unit_name(ctx, part.name, span) for part in (span.this, span.expression))
+    for units, separators in (YEAR_MONTH, DAY_TIME):
+        if first in units and last in units and units.index(first) < units.index(last):
+            named = units[units.index(first) : units.index(last) + 1]
+            between = separators[units.index(first) : units.index(last)]
+            numbers = "".join(rf"{separator}([0-9]{{1,9}})" for separator in ("", *between[:-1]))
+            tail = rf"{between[-1]}([0-9]{{1,9}}{FRACTION if last == 'SECOND' else ''})"
+            found = re.fullmatch(rf"\s*([+-]?){numbers}{tail}\s*", text)
+            if found is None:
+                raise ctx.error("SQ2005", f"'{text}' is not a valid INTERVAL {first} TO {last}", span)
+            return " ".join(f"{found[1]}{part} {unit}" for part, unit in zip(found.groups()[1:], named, strict=True))
+    raise ctx.error("SQ2005", f"INTERVAL {first} TO {last} is none", span, "write YEAR TO MONTH, or DAY TO SECOND")
+
+
+def unit_name(ctx: Context, name: str, node: exp.Expr) -> str:
+    """Return the name of a unit of time as UNITS has it; SQ2005 for none."""
     unit = name.upper() if name.upper() in UNITS else name.upper().removesuffix("S")
     if unit not in UNITS:
         raise ctx.error("SQ2005", f'unknown unit "{name}"', node, nearest(name, UNITS))
-    return UNITS[unit]
+    return unit
+
+
+def unit_of(ctx: Context, name: str, node: exp.Expr) -> tuple[int, int, int]:
+    return UNITS[unit_name(ctx, name, node)]
 
 
 def involves_time(left: Expr, right: Expr) -> bool:

@@ -15,6 +15,7 @@ from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Expr, Literal, conjunction
 
 SECONDS = Literal("yyyy-MM-dd HH:mm:ss", VARCHAR)
+UTC = Literal("UTC", VARCHAR)
 UNIT = "unit "  # before the name of one that was no text
 TIMES = ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 TRUNCATIONS = {
@@ -120,7 +121,7 @@ def day_name(day: Expr) -> Expr:
 
 @expands("UNIX_DATE")
 def unix_date(day: Expr) -> Expr:
-    return call("days_between", day, Literal(0, DATE))
+    return days_between(day, Literal(0, DATE))
 
 
 @expands("UNIX_MILLIS")
@@ -140,10 +141,10 @@ def from_unixtime(count: Expr, pattern: Expr = SECONDS) -> Expr:
 
 
 def bind_date_add(moment: Expr, days: Expr, sign: int) -> Expr:
-    """Build DATE_ADD(d, 3), DATE_ADD(d, INTERVAL 1 MONTH)."""
+    """Build DATE_ADD(d, 3), a DATE, and DATE_ADD(d, INTERVAL 1 MONTH)."""
     if days.type == INTERVAL:
         return intervals.arithmetic("+" if sign > 0 else "-", moment, days)
-    return intervals.add_days(moment, days if sign > 0 else intervals.negate(days))
+    return intervals.add_days(day_of(moment), days if sign > 0 else intervals.negate(days))
 
 
 def by_unit(text_way: Builder, name_way: Builder) -> Builder:
@@ -161,8 +162,12 @@ def first_of_three(two: Builder, three: Builder) -> Builder:
     return lambda *args: (two if len(args) == 2 else three)(*args)
 
 
+def day_of(moment: Expr) -> Expr:
+    return cast(moment, DATE) if moment.type == TIMESTAMP else moment
+
+
 def days_between(end: Expr, start: Expr) -> Expr:
-    return call("days_between", end, start)
+    return call("days_between", day_of(end), day_of(start))
 
 
 expands("DATE_SUB")(partial(bind_date_add, sign=-1))
@@ -202,8 +207,9 @@ expands("TO_UTC_TIMESTAMP")(in_zone("TO_UTC_TIMESTAMP", "to_utc"))
 
 
 @expands("CONVERT_TIMEZONE")
-def convert_timezone(source: Expr, target: Expr, moment: Expr) -> Expr:
-    return EXPANSIONS["FROM_UTC_TIMESTAMP"](EXPANSIONS["TO_UTC_TIMESTAMP"](moment, source), target)
+def convert_timezone(*args: Expr) -> Expr:
+    *source, target, moment = args
+    return EXPANSIONS["FROM_UTC_TIMESTAMP"](EXPANSIONS["TO_UTC_TIMESTAMP"](moment, *source or [UTC]), target)
 
 
 @expands("DATE_FROM_UNIX_DATE")
@@ -212,7 +218,9 @@ def date_of_days(days: Expr) -> Expr:
 
 
 @expands("MAKE_TIMESTAMP")
-def make_timestamp(year: Expr, month: Expr, day: Expr, hour: Expr, minute: Expr, second: Expr) -> Expr:
+def make_timestamp(
+    year: Expr, month: Expr, day: Expr, hour: Expr, minute: Expr, second: Expr, zone: Expr = UTC
+) -> Expr:
     """Build MAKE_TIMESTAMP(y, m, d, h, m, s), NULL where there is no such time; second 60 begins the next minute."""
     micros = cast(call("*", second, Literal(1_000_000, INT)), BIGINT)
     clock = call("+", call("*", hour, Literal(60, INT)), minute)
@@ -222,4 +230,5 @@ def make_timestamp(year: Expr, month: Expr, day: Expr, hour: Expr, minute: Expr,
     known = conjunction(
         call(name, value, Literal(bound, BIGINT)) for value, last in ranges for name, bound in ((">=", 0), ("<=", last))
     )
-    return case([(known, found)], Literal(None, TIMESTAMP))
+    made = case([(known, found)], Literal(None, TIMESTAMP))
+    return made if zone == UTC else EXPANSIONS["TO_UTC_TIMESTAMP"](made, zone)

@@ -1,10 +1,13 @@
 """Functions of numbers."""
 
+from collections.abc import Callable
 from functools import partial
 from math import e, pi
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, DOUBLE, INT, decimal
+from squallpy.base.types import BIGINT, DOUBLE, INT, INTERVAL, decimal
+from squallpy.logical.bind.datetime import calendar
+from squallpy.logical.bind.datetime.intervals import negate
 from squallpy.logical.bind.scalar.expansion import ZERO, Builder, expands
 from squallpy.logical.coercion import cast, coerce
 from squallpy.logical.expression_builders import arithmetic, call, case
@@ -56,20 +59,64 @@ def bind_round(x: Expr, places: Expr = ZERO) -> Expr:
 
 
 def to_digits(name: str) -> Builder:
-    """Return the builder of CEIL and FLOOR to some decimals: CEIL(x, n)  →  CEIL(x · 10ⁿ) · 10⁻ⁿ"""
+    """Return the builder of CEIL and FLOOR to some decimals, or to tens, hundreds …
+
+    CEIL(x, 2)  →  CEIL(x · 100) · 0.01        FLOOR(x, -2)  →  the multiple of 100 up to FLOOR(x)
+    """
 
     def build(x: Expr, places: Expr = ZERO) -> Expr:
-        if not isinstance(places, Literal) or not places.type.is_integer or not 0 <= (places.value or 0) <= 18:
-            raise SquallError("SQ3001", f"{name.upper()} to anything but 0 to 18 constant digits is not supported yet")
-        if not places.value or (x.type.is_exact and x.type.scale <= places.value):
-            return call(name, x) if not places.value else x
-        if x.type == DOUBLE:
-            power = Literal(10.0**places.value, DOUBLE)
-            return call("/", coerce(call(name, call("*", x, power)), DOUBLE), power)
-        up, down = Literal(10**places.value, BIGINT), Literal(1, decimal(places.value, places.value))
-        return call("*", call(name, call("*", x, up)), down)
+        n = _places(name.upper(), places)
+        if n <= 0:
+            whole = call(name, x)
+            return whole if not n else calendar.multiple_of(whole, 10**-n, upwards=name == "ceil")
+        if x.type.is_exact and x.type.scale <= n:
+            return x
+        scaled, back = _scaled(x, n)
+        return back(call(name, scaled))
 
     return build
+
+
+def _places(name: str, places: Expr) -> int:
+    """Read a constant number of digits after the point; SQ3001 for any other."""
+    n = places.value if isinstance(places, Literal) and places.type.is_integer else None
+    if n is None or abs(n) > 18:
+        raise SquallError("SQ3001", f"{name} to anything but -18 to 18 constant digits is not supported yet")
+    return int(n)
+
+
+def _scaled(x: Expr, n: int) -> tuple[Expr, Callable[[Expr], Expr]]:
+    """Multiply by 10ⁿ; returned with what makes of a whole number of that size one with n digits after the point."""
+    if x.type == DOUBLE:
+        power = Literal(10.0**n, DOUBLE)
+        return call("*", x, power), lambda whole: call("/", coerce(whole, DOUBLE), power)
+    up, down = Literal(10**n, BIGINT), Literal(1, decimal(n, n))
+    return call("*", x, up), lambda whole: call("*", whole, down)
+
+
+@expands("BROUND")
+def round_to_even(x: Expr, places: Expr = ZERO) -> Expr:
+    """Build BROUND(x, n): of two numbers that are as near, the even one."""
+    n = _places("BROUND", places)
+    if n < 0:
+        raise SquallError("SQ3001", "BROUND to tens, hundreds … is not supported yet")
+    if x.type.is_exact and x.type.scale <= n:
+        return x
+    scaled, back = _scaled(x, n) if n else (x, lambda whole: coerce(whole, DOUBLE) if x.type == DOUBLE else whole)
+    low = call("floor", scaled)
+    rest, half, more = call("-", scaled, low), Literal(5, decimal(2, 1)), call("+", low, Literal(1, INT))
+    is_odd = call("<>", call("%", low, Literal(2, INT)), ZERO)
+    return back(case([(call(">", rest, half), more), (call("and", call("=", rest, half), is_odd), more)], low))
+
+
+@expands("NEGATIVE")
+def negative(x: Expr) -> Expr:
+    return negate(x)
+
+
+@expands("POSITIVE")
+def positive(x: Expr) -> Expr:
+    return x if x.type.is_numeric or x.type == INTERVAL else call("+", x, ZERO)
 
 
 expands("FLOOR")(to_digits("floor"))

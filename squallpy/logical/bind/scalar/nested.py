@@ -16,7 +16,7 @@ from squallpy.logical.coercion import cast, coerce, coerce_exactly
 from squallpy.logical.expression_builders import call, case, coalesce
 from squallpy.logical.expressions import Cast, Column, Expr, Lambda, Literal, not_null
 
-JSON_NULL = Literal("null", VARCHAR)
+JSON_NULL, COMMA, COLON = (Literal(text, VARCHAR) for text in ("null", ",", ":"))
 
 
 def element_type(name: str, value: Expr, *others: Expr) -> Type:
@@ -215,6 +215,48 @@ def _set_operation(name: str) -> Builder:
 
 for name in ("ARRAY_UNION", "ARRAY_INTERSECT", "ARRAY_EXCEPT"):
     expands(name)(_set_operation(name))
+
+
+@expands("ARRAY_INSERT")
+def array_insert(values: Expr, position: Expr, value: Expr) -> Expr:
+    if isinstance(position, Literal) and position.value == 0:
+        raise SquallError("SQ2004", "elements are counted from 1 on")
+    return Cast(call("array_insert", as_held(values), position, _element("ARRAY_INSERT", values, value)), values.type)
+
+
+@expands("MAP_FROM_ARRAYS")
+def map_from_arrays(keys: Expr, values: Expr) -> Expr:
+    types = (_key_type("MAP_FROM_ARRAYS", keys, values), element_type("MAP_FROM_ARRAYS", values))
+    return Cast(call("map_from_arrays", as_held(keys), as_held(values)), nested_type(Shape.MAP, types))
+
+
+@expands("MAP_FROM_ENTRIES")
+def map_from_entries(entries: Expr) -> Expr:
+    of = element_type("MAP_FROM_ENTRIES", entries).nested
+    if of is None or of.shape is not Shape.STRUCT or len(of.types) != 2 or of.types[0].nested:
+        raise _mismatch("MAP_FROM_ENTRIES", entries, hint="it takes an ARRAY of STRUCTs of a key and a value")
+    return Cast(call("map_from_entries", as_held(entries)), nested_type(Shape.MAP, of.types))
+
+
+def _key_type(name: str, keys: Expr, *others: Expr) -> Type:
+    if (type := element_type(name, keys, *others)).nested:
+        raise _mismatch(name, keys, *others, hint="a key is no ARRAY, MAP or STRUCT")
+    return type
+
+
+@expands("MAP_CONCAT")
+def map_concat(first: Expr, *others: Expr) -> Expr:
+    _map_types("MAP_CONCAT", first, *others)
+    for other in others:
+        if other.type != first.type:
+            raise _mismatch("MAP_CONCAT", first, *others, hint="all are MAPs of one type")
+        first = Cast(call("map_concat", as_held(first), as_held(other)), first.type)
+    return first
+
+
+@expands("STR_TO_MAP")
+def text_to_map(text: Expr, pairs: Expr = COMMA, key: Expr = COLON) -> Expr:
+    return Cast(call("str_to_map", text, pairs, key), nested_type(Shape.MAP, (VARCHAR, VARCHAR)))
 
 
 @expands("SLICE")

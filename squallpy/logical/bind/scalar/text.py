@@ -3,7 +3,7 @@
 import re
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import INT, VARCHAR, Shape, nested_type
+from squallpy.base.types import INT, NULL, VARCHAR, Shape, Type, nested_type
 from squallpy.logical.bind.datetime.intervals import negate
 from squallpy.logical.bind.scalar.expansion import EMPTY, NOTHING, ONE, SPACE, ZERO, Builder, expands
 from squallpy.logical.bind.scalar.nested import concatenated, reversed_array
@@ -36,10 +36,10 @@ def reverse(value: Expr) -> Expr:
 
 
 @expands("SPLIT")
-def bind_split(value: Expr, pattern: Expr) -> Expr:
+def bind_split(value: Expr, pattern: Expr, most: Expr = ZERO) -> Expr:
     if isinstance(pattern, Literal) and pattern.type == VARCHAR and matches_empty(str(pattern.value)):
         raise SquallError("SQ2004", f"SPLIT by '{pattern.value}', which also matches nothing")
-    return Cast(call("split", value, pattern), nested_type(Shape.ARRAY, (VARCHAR,)))
+    return Cast(call("split", value, pattern, most), nested_type(Shape.ARRAY, (VARCHAR,)))
 
 
 @expands("STRING_SPLIT")
@@ -159,10 +159,46 @@ def bind_regexp_replace(text: Expr, expression: Expr, new: Expr, flags: Expr | N
 @expands("REGEXP_EXTRACT")
 def bind_regexp_extract(text: Expr, expression: Expr, group: Expr | None = None) -> Expr:
     """Build REGEXP_EXTRACT(x, p): the first group, or the whole match if there is none."""
-    if group is None:
-        has_group = isinstance(expression, Literal) and re.search(r"(?<!\\)\((?!\?)", str(expression.value))
-        group = Literal(int(bool(has_group)), INT)
-    return call("regexp_extract", text, expression, group)
+    return call("regexp_extract", text, expression, _group(expression) if group is None else group)
+
+
+def _group(expression: Expr) -> Expr:
+    has_group = isinstance(expression, Literal) and re.search(r"(?<!\\)\((?!\?)", str(expression.value))
+    return Literal(int(bool(has_group)), INT)
+
+
+@expands("REGEXP_EXTRACT_ALL")
+def bind_regexp_extract_all(text: Expr, expression: Expr, group: Expr | None = None) -> Expr:
+    found = call("regexp_extract_all", text, expression, _group(expression) if group is None else group)
+    return Cast(found, nested_type(Shape.ARRAY, (VARCHAR,)))
+
+
+@expands("LEVENSHTEIN")
+def distance(a: Expr, b: Expr, most: Expr | None = None) -> Expr:
+    made = call("levenshtein", a, b)
+    return made if most is None else case([(call(">", made, most), Literal(-1, INT))], made)
+
+
+@expands("MASK")
+def mask(text: Expr, *characters: Expr) -> Expr:
+    """Build MASK(x, 'X', 'x', 'n', NULL), with what Spark puts in the place of letters and digits by default."""
+    given = [EMPTY if each == NOTHING else each for each in characters]
+    return call("mask", text, *given, *(Literal(each, VARCHAR) for each in ("X", "x", "n", "")[len(given) :]))
+
+
+@expands("TYPEOF")
+def type_name(value: Expr) -> Expr:
+    return Literal(_type_name(value.type), VARCHAR)
+
+
+def _type_name(type: Type) -> str:
+    """Name a type as Spark does: array<string>, struct<a:int,b:decimal(4,2)>"""
+    if type.nested is None:
+        return {VARCHAR: "string", NULL: "void"}.get(type) or str(type).lower()
+    parts = [_type_name(each) for each in type.nested.types]
+    if type.nested.shape is Shape.STRUCT:
+        parts = [f"{name}:{part}" for name, part in zip(type.nested.names, parts, strict=True)]
+    return f"{type.nested.shape.value.lower()}<{','.join(parts)}>"
 
 
 @expands("REGEXP_SUBSTR")

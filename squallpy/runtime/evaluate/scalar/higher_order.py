@@ -15,6 +15,7 @@ from squallpy.logical.expressions import Call, Lambda
 from squallpy.runtime.evaluate.evaluator_table import Evaluated, evaluator
 from squallpy.runtime.evaluate.nested_elements import FlatElements, take_apart
 from squallpy.runtime.evaluate.scalar.json import join_parts, write_json
+from squallpy.runtime.evaluate.scalar.nested import check_keys
 from squallpy.runtime.evaluate.text_column_casts import column_type, parse_texts
 from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, all_valid, from_arrow, full, take
 from squallpy.runtime.kernels.memory_regions import Words
@@ -119,12 +120,24 @@ def _with_values(flat: FlatElements, made: Vec, rows: int) -> Vec:
     return Vec(join_parts(pc.binary_join_element_wise(names, made.values, ":"), flat.counts, "{}"))
 
 
+def _with_keys(flat: FlatElements, made: Vec, rows: int) -> Vec:
+    """Write entries with other keys; SQ5002 for one that is NULL or comes twice in a row."""
+    assert flat.keys is not None and flat.parts is not None
+    keys = (made.values if made.valid is None else pc.if_else(pa.array(made.valid), made.values, None)).to_pylist()
+    check_keys(zip(flat.rows.tolist(), keys, strict=True))
+    old = zip(flat.keys.to_pylist(), flat.parts.to_pylist(), strict=True)
+    values = [part[len(write_json(key)) :] for key, part in old]
+    entries = [write_json(key) + value for key, value in zip(keys, values, strict=True)]
+    return Vec(join_parts(pa.array(entries, pa.string()), flat.counts, "{}"))
+
+
 evaluator("array_transform")(_over(False, _transformed))
 evaluator("array_filter")(_over(False, _filtered("[]"), with_parts=True))
 evaluator("array_exists")(_over(False, _any))
 evaluator("array_forall")(_over(False, _all))
 evaluator("map_filter")(_over(True, _filtered("{}"), with_parts=True))
 evaluator("map_transform_values")(_over(True, _with_values))
+evaluator("map_transform_keys")(_over(True, _with_keys, with_parts=True))
 
 
 @evaluator("array_fold")

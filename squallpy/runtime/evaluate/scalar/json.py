@@ -18,8 +18,8 @@ from squallpy.runtime.evaluate.evaluator_table import (
     evaluator,
     integer_of_each_text,
     of_each,
-    of_text,
     parameter,
+    value_evaluator,
 )
 from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, all_valid, full
 
@@ -155,7 +155,13 @@ def json_quoted(call: Call, args: Evaluated) -> VectorFunction:
 
 @evaluator("nested_size")
 def nested_size(call: Call, args: Evaluated) -> VectorFunction:
-    return of_text(args[0], integer_of_each_text(lambda document: len(READER.decode(document))))
+    count = integer_of_each_text(lambda document: len(READER.decode(document)))
+
+    def run(frame: VectorFrame) -> Vec:
+        vec = full(args[0](frame), call.args[0].type, frame.rows)
+        return Vec(count(_known(vec)), vec.valid)
+
+    return run
 
 
 @evaluator("json_at")
@@ -164,12 +170,37 @@ def json_at(call: Call, args: Evaluated) -> VectorFunction:
     return _of_documents(call, args, lambda document: value_at_path(document, steps))
 
 
+def _decoded(text: str) -> Any:
+    """Decode JSON; None for what is none."""
+    try:
+        return READER.decode(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+@value_evaluator("json_array_length")
+def json_array_length(text: str) -> int | None:
+    found = _decoded(text)
+    return len(found) if isinstance(found, list) else None
+
+
+@value_evaluator("json_object_keys")
+def json_object_keys(text: str) -> str | None:
+    found = _decoded(text)
+    return write_json([*found]) if isinstance(found, dict) else None
+
+
+def _known(vec: Vec) -> pa.Array:
+    """Return texts with NULL where what is held is arbitrary."""
+    return vec.values if vec.valid is None else pc.if_else(pa.array(vec.valid), vec.values, None)
+
+
 def _of_documents(call: Call, args: Evaluated, function: Callable[[str], str | None]) -> VectorFunction:
     """Apply a function to the first argument; its result may be NULL."""
 
     def run(frame: VectorFrame) -> Vec:
         vec = full(args[0](frame), call.args[0].type, frame.rows)
-        found = of_each(vec.values, function, pa.string())
+        found = of_each(_known(vec), function, pa.string())
         return Vec(found, all_valid(vec.valid, np.asarray(found.is_valid()) if found.null_count else None))
 
     return run

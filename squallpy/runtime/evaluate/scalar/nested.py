@@ -7,11 +7,14 @@ array_sorted('[2,null,1]', 'INT', 'nulls last')  →  '[1,2,null]'
 import json
 from collections.abc import Iterable
 from decimal import Decimal
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from squallpy.base.errors import SquallError, counted, shorten
 from squallpy.base.types import VARCHAR, Kind, Shape
 from squallpy.catalog.relation import Series
 from squallpy.frontend.schema_text import read_schema
@@ -21,7 +24,7 @@ from squallpy.runtime.evaluate.casts import cast
 from squallpy.runtime.evaluate.evaluator_table import Evaluated, evaluator, parameter, value_evaluator
 from squallpy.runtime.evaluate.held_values import held_text
 from squallpy.runtime.evaluate.scalar.json import READER, Number, held_element, join_parts, spark_text, write_json
-from squallpy.runtime.evaluate.scalar.text import check_room
+from squallpy.runtime.evaluate.scalar.text import check_room, match_regex
 from squallpy.runtime.evaluate.series import expand_series
 from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, all_valid, full, to_arrow
 
@@ -186,6 +189,81 @@ def map_contains_key(text: str, key: str) -> bool:
 @value_evaluator("map_entries")
 def map_entries(text: str, type: str) -> str:
     return write_json([{"key": _key_value(k, type), "value": v} for k, v in READER.decode(text).items()])
+
+
+def check_keys(keys: Iterable[tuple[int, str | None]]) -> None:
+    """Check the keys of MAPs, each with the number of its MAP; SQ5002 for one that is NULL or comes twice."""
+    known = set[tuple[int, str]]()
+    for number, key in keys:
+        if key is None:
+            raise SquallError("SQ5002", "a MAP has no key NULL")
+        if (number, key) in known:
+            raise SquallError("SQ5002", f"a MAP has one value for a key, not two for '{shorten(key)}'")
+        known.add((number, key))
+
+
+def _entries(pairs: Iterable[tuple[Any, Any]]) -> str:
+    """Write a MAP of keys and values; SQ5002 for a key that is NULL or comes twice."""
+    named = [(held_element(key), value) for key, value in pairs]
+    check_keys((0, key) for key, _ in named)
+    return write_json(dict(named))
+
+
+@value_evaluator("map_from_arrays")
+def map_from_arrays(keys: str, values: str) -> str:
+    names, of = elements_of(keys), elements_of(values)
+    if len(names) != len(of):
+        raise SquallError(
+            "SQ5002", f"a MAP of {counted(len(names), 'key', 'keys')} and {counted(len(of), 'value', 'values')}"
+        )
+    return _entries(zip(names, of, strict=True))
+
+
+@value_evaluator("map_from_entries")
+def map_from_entries(text: str) -> str | None:
+    entries = elements_of(text)
+    return None if None in entries else _entries(tuple(entry.values()) for entry in entries)
+
+
+@value_evaluator("map_concat")
+def map_concat(first: str, second: str) -> str:
+    return _entries((*READER.decode(first).items(), *READER.decode(second).items()))
+
+
+@value_evaluator("maps_zip")
+def maps_zip(first: str, second: str) -> str:
+    one, other = READER.decode(first), READER.decode(second)
+    return write_json({key: {"first": one.get(key), "second": other.get(key)} for key in one | other})
+
+
+@value_evaluator("str_to_map")
+def str_to_map(text: str, pairs: str, key: str) -> str:
+    parts = (_split(key, entry, 1) for entry in _split(pairs, text))
+    return _entries((part[0], part[1] if len(part) > 1 else None) for part in parts)
+
+
+def _split(pattern: str, text: str, most: int | None = None) -> list[str]:
+    return match_regex(pc.split_pattern_regex, pa.array([text]), pattern, max_splits=most)[0].as_py()  # type: ignore[no-any-return]
+
+
+@value_evaluator("arrays_zip")
+def arrays_zip(names: str, *texts: str) -> str:
+    fields, lists = READER.decode(names), [elements_of(text) for text in texts]
+    return write_json([dict(zip(fields, each, strict=True)) for each in zip_longest(*lists)])
+
+
+@value_evaluator("array_insert")
+def array_insert(text: str, position: int, element: str) -> str | None:
+    values, new = elements_of(text), READER.decode(element)
+    check_room("array_insert", 5 * abs(position))
+    if position == 0:
+        return None
+    if position > 0:
+        values += [None] * (position - 1 - len(values))
+        return write_json([*values[: position - 1], new, *values[position - 1 :]])
+    values = [None] * (-position - 1 - len(values)) + values
+    at = len(values) + position + 1
+    return write_json([*values[:at], new, *values[at:]])
 
 
 @value_evaluator("to_json")

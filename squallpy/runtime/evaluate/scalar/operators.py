@@ -148,6 +148,11 @@ def variance(call: Call, args: Evaluated) -> VectorFunction:
     return lambda frame: exact_arithmetic.variance([a(frame) for a in args], scale, sample)
 
 
+@evaluator("skewness", "kurtosis")
+def standardised_moment(call: Call, args: Evaluated) -> VectorFunction:
+    return lambda frame: exact_arithmetic.standardised_moment([a(frame) for a in args])
+
+
 @evaluator("covar_samp", "covar_pop")
 def covariance(call: Call, args: Evaluated) -> VectorFunction:
     scale, sample = call.args[3].type.scale, call.name == "covar_samp"

@@ -148,11 +148,12 @@ def check_room(name: str, size: int) -> None:
 
 
 @text_evaluator("split")
-def split(values: Any, separator: str) -> Any:
-    """Split texts into ARRAYs, as JSON."""
+def split(values: Any, separator: str, most: int) -> Any:
+    """Split texts into ARRAYs, as JSON, with so many parts at most, if that is not 0 or less."""
     known = pc.dictionary_encode(values)
     known = known.combine_chunks() if isinstance(known, pa.ChunkedArray) else known
-    parts = match_regex(pc.split_pattern_regex, known.dictionary, separator).to_pylist()
+    splits = most - 1 if most > 0 else None
+    parts = match_regex(pc.split_pattern_regex, known.dictionary, separator, max_splits=splits).to_pylist()
     texts = [json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in parts]
     return pa.array(texts or [""], pa.string()).take(pc.fill_null(known.indices, 0))
 
@@ -276,10 +277,10 @@ def position_of(values: Any, sought: str) -> Any:
     return np.where(ends - starts > 1, np.asarray(pc.fill_null(substring_index, 0)) + 1, 0).astype(np.int64)
 
 
-def match_regex(function: Any, values: Any, *arguments: str) -> Any:
+def match_regex(function: Any, values: Any, *arguments: str, **options: Any) -> Any:
     """Call a function of regular expressions; SQ5002 if one is invalid."""
     try:
-        return function(values, *arguments)
+        return function(values, *arguments, **options)
     except pa.ArrowInvalid as error:
         raise SquallError("SQ5002", f"'{arguments[0]}' is not a valid regular expression: {error}") from None
 
@@ -306,6 +307,48 @@ def group_count(expression: str) -> int:
 def count_matches(values: Any, expression: str) -> Any:
     """Count the matches of a regular expression."""
     return np.asarray(pc.fill_null(match_regex(pc.count_substring_regex, values, expression), 0)).astype(np.int64)
+
+
+@text_evaluator("regexp_instr")
+def place_of_match(values: Any, expression: str) -> Any:
+    """Find the first match of a regular expression, in characters from 1; 0 if there is none."""
+    starts = match_regex(pc.find_substring_regex, values, expression)
+    before = [
+        len(text.encode()[:start].decode()) + 1 if text is not None and start >= 0 else 0
+        for text, start in zip(values.to_pylist(), starts.to_pylist(), strict=True)
+    ]
+    return np.array(before, np.int64)
+
+
+@text_evaluator("regexp_extract_all")
+def extract_groups(values: Any, expression: str, group: int) -> Any:
+    """List a group of each match as an ARRAY, in JSON; group 0 is the whole match."""
+    if not 0 <= group <= group_count(expression):
+        raise SquallError("SQ5002", f"'{expression}' has no group {group}")
+    marked = match_regex(pc.replace_substring_regex, values, f"({expression})", rf"{MARKS[0]}\{group + 1}{MARKS[1]}")
+
+    def found(text: str) -> str:
+        return json.dumps(BETWEEN_MARKS.findall(text), ensure_ascii=False, separators=(",", ":"))
+
+    return of_each(marked, found, pa.string())
+
+
+MARKS = "\ue0fe", "\ue0ff"  # of Unicode's private use: what a text may not have
+BETWEEN_MARKS = re.compile(f"{MARKS[0]}(.*?){MARKS[1]}", re.DOTALL)
+
+
+@text_evaluator("luhn_check")
+def check_digits(values: Any) -> Any:
+    return mask(of_each(values, _is_checked, pa.bool_()))
+
+
+def _is_checked(text: str) -> bool:
+    """True if all characters are digits and those doubled, every second from the last but one, sum up to tens."""
+    if not text.isascii() or not text.isdigit():
+        return False
+    digits = [int(digit) for digit in reversed(text)]
+    doubled = [2 * digit - 9 * (digit > 4) for digit in digits[1::2]]
+    return (sum(digits[::2]) + sum(doubled)) % 10 == 0
 
 
 @text_evaluator("substring_index")
@@ -410,3 +453,15 @@ def distance(text: str, other: str) -> int:
         for j, there in enumerate(other, 1):
             corner, row[j] = row[j], min(corner + (here != there), row[j] + 1, row[j - 1] + 1)
     return row[-1]
+
+
+@text_evaluator("mask")
+@of_each_text
+def masked(text: str, *others: str) -> str:
+    """Put a character in the place of upper and lower case letters, of digits and of others; '' leaves them."""
+    kinds = (str.isupper, str.islower, str.isdigit, lambda character: True)
+
+    def shown(character: str) -> str:
+        return next(other or character for is_kind, other in zip(kinds, others, strict=True) if is_kind(character))
+
+    return "".join(map(shown, text))
