@@ -87,7 +87,7 @@ RECURSION: dict[str, Unsupported] = {
     "monotone": Unsupported(
         "MIN or MAX of a recursive table that is more than added to, multiplied and compared with a bound",
         "",
-        "add to it, or filter it where the table is read, outside of WITH RECURSIVE",
+        "add to it, take LEAST of it if it is NOT NULL, or filter it outside of WITH RECURSIVE",
     ),
     "twice": Unsupported("a query with UNION ALL that reads recursive tables twice", "", "write UNION"),
     "operator": Unsupported("an operator over a recursive table, other than joins, filters and UNION", "", _OUTSIDE),

@@ -63,6 +63,8 @@ def slope(expr: Expr, column: Column) -> int | None:
             return _reverse(slope(a, column))
         case Call("micros", (a,)):
             return slope(a, column)
+        case Call("least" | "greatest", args) if not column.nullable:  # NB: they pass over NULL, which others may be
+            return _common_direction(*(slope(arg, column) for arg in args))
         case Call("*", (a, b)) if column not in columns(a):
             return _times(sign(a), slope(b, column))
         case Call("*" | "/", (a, b)):

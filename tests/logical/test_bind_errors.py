@@ -14,6 +14,16 @@ DECLARATIONS = (
 # sql → code, column, part of the message; the text of each query starts in line 2
 ERRORS = {
     "SELECT a FROM rr": ("SQ2001", 15, 'unknown table "rr", did you mean "r"?'),
+    "WITH p AS (SELECT a FROM r UNION SELECT a FROM p) SELECT a FROM p": (
+        "SQ2001",
+        48,
+        'unknown table "p", write WITH RECURSIVE, for a query that reads itself or one that comes later',
+    ),
+    "WITH p AS (SELECT a FROM r JOIN P2 USING (a)), p2 AS (SELECT a FROM r) SELECT a FROM p": (
+        "SQ2001",
+        33,
+        'unknown table "P2", write WITH RECURSIVE, for a query that reads itself or one that comes later',
+    ),
     "SELECT x.a FROM r": ("SQ2001", 8, 'unknown table "x" in FROM'),
     "SELECT a FROM r, u": ("SQ2002", 8, 'ambiguous column "a", write r.a or u.a'),
     "SELECT price FROM (SELECT a AS prices FROM r)": ("SQ2003", 8, 'unknown column "price", did you mean "prices"?'),

@@ -198,13 +198,27 @@ def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inne
     common = None if schema else ctx.ctes.get(name.lower())
     if common is not None:
         return bind_common(common, ctx, outer), name
-    of_program = bool(ctx.catalog.programs) and name.lower() not in ctx.catalog.entries
+    is_unknown = name.lower() not in ctx.catalog.entries
+    if is_unknown and not schema and _is_defined_around(node):
+        hint = "write WITH RECURSIVE, for a query that reads itself or one that comes later"
+        raise ctx.error("SQ2001", f'unknown table "{name}"', node.this, hint)
+    of_program = bool(ctx.catalog.programs) and is_unknown
     with ctx.at(node.this):
         entry = output(ctx, schema, node.this) if schema and of_program else relation_or_view(ctx, name)
     alias = node.name if schema else entry.name
     if isinstance(entry, ViewDefinition):
         return Inner(bind_view(ctx, entry)), alias
     return Inner(apply_window(ctx, scan(ctx, entry, node.alias or alias))), alias
+
+
+def _is_defined_around(table: exp.Table) -> bool:
+    """True if a WITH defines the name, that of the query which the table is in or of one that comes later."""
+    clause = table.find_ancestor(exp.With)
+    while clause is not None:
+        if any(cte.alias.lower() == table.name.lower() for cte in clause.expressions):
+            return True
+        clause = clause.find_ancestor(exp.With)
+    return False
 
 
 def relation_or_view(ctx: Context, name: str) -> Relation | ViewDefinition:

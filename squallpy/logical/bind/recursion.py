@@ -123,7 +123,22 @@ _CAST = "CAST the columns that read it to a type of their own"
 
 
 def _widened(fields: tuple[Field, ...], plan: Node) -> tuple[Field, ...]:
-    return tuple(Field(f.name, c.type, f.nullable or c.nullable) for f, c in zip(fields, plan.output, strict=True))
+    output = zip(fields, plan.output, _nullable(plan), strict=True)
+    return tuple(Field(f.name, c.type, f.nullable or nullable) for f, c, nullable in output)
+
+
+def _nullable(plan: Node) -> list[bool]:
+    """List whether columns of a query may be NULL: not MIN and MAX, by keys, of values that never are."""
+    made = plan.child if isinstance(plan, Project) else plan
+    if not isinstance(made, Aggregate) or not made.keys:
+        return [column.nullable for column in plan.output]
+    never = {
+        column
+        for column, agg in made.aggs
+        if agg.function in ("min", "max") and agg.arg is not None and not agg.arg.nullable
+    }
+    values = [expr for _, expr in plan.items] if isinstance(plan, Project) else plan.output
+    return [value.nullable and value not in never for value in values]
 
 
 def _name(cte: exp.CTE) -> exp.Expr:
@@ -163,7 +178,8 @@ def _first_fields(ctx: Context, group: RecursiveGroup) -> dict[str, tuple[Field,
             inside = _with_working_tables(ctx.rehearsal(), group, found)
             plan = bind_nested(inside, start)
             titles = _titles(ctx, cte, plan)
-            found[name] = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, plan.output, strict=True))
+            output = zip(titles, plan.output, _nullable(plan), strict=True)
+            found[name] = tuple(Field(title, c.type, nullable) for title, c, nullable in output)
         if len(found) == before:
             cte = next(cte for name, cte in group.queries.items() if name not in found)
             message = f'"{cte.alias}" has no part that does not read itself, so it never has a row'

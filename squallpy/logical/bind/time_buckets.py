@@ -80,6 +80,7 @@ def rewrite_window_function(ctx: Context, select: exp.Select) -> exp.Select:
         bounds = _window_bounds(calls[0].expressions[0], shape)
     if shape is None or shape.slide == shape.size:  # a time that is NULL is in no window
         out.where(exp.Not(this=exp.Is(this=calls[0].expressions[0].copy(), expression=exp.Null())), copy=False)
+    _renumber(out, names)
     items = [item for whole in out.expressions for item in _items(whole, names, title, bounds)]
     out.set("expressions", items)
     group = out.args.get("group")
@@ -153,6 +154,40 @@ def _bound_of(node: exp.Expr, names: set[str]) -> str:
 
 def _is_whole(node: exp.Expr, names: set[str]) -> bool:
     return _is_call(node) or (isinstance(node, exp.Column) and not node.table and node.name.lower() in names)
+
+
+def _renumber(select: exp.Select, names: set[str]) -> None:
+    """Let positions in GROUP BY and ORDER BY be those of columns, of which a window has two.
+
+    SELECT WINDOW(at, '1 day') AS w, k, … GROUP BY 1, 2 ORDER BY 2     →     GROUP BY w, 3 ORDER BY 3
+    """
+    items = select.expressions
+    group, order = select.args.get("group"), select.args.get("order")
+    if any(item.is_star for item in items):
+        return
+    widths = [len(BOUNDS) if _is_whole(item.unalias(), names) else 1 for item in items]
+    columns = [[exp.Literal.number(sum(widths[:at]) + i + 1) for i in range(width)] for at, width in enumerate(widths)]
+    for key in list(group.expressions) if group else []:
+        if (at := _position(key, items)) is not None:
+            key.replace(items[at].unalias().copy() if widths[at] > 1 else columns[at][0])
+    if order:
+        ordered = list[exp.Expr]()
+        for key in order.expressions:
+            at = _position(key.this, items)
+            ordered += [key] if at is None else [_with_key(key, column) for column in columns[at]]
+        order.set("expressions", ordered)
+
+
+def _position(key: exp.Expr, items: list[exp.Expr]) -> int | None:
+    """Return which item a key names by its position, or None."""
+    at = int(key.name) - 1 if isinstance(key, exp.Literal) and key.is_int else -1
+    return at if 0 <= at < len(items) else None
+
+
+def _with_key(ordered: exp.Expr, key: exp.Expr) -> exp.Expr:
+    copied = ordered.copy()
+    copied.set("this", key.copy())
+    return copied
 
 
 def _items(item: exp.Expr, names: set[str], title: str, bounds: dict[str, exp.Expr]) -> list[exp.Expr]:

@@ -459,7 +459,7 @@ def distance(text: str, other: str) -> int:
 @of_each_text
 def masked(text: str, *others: str) -> str:
     """Put a character in the place of upper and lower case letters, of digits and of others; '' leaves them."""
-    kinds = (str.isupper, str.islower, str.isdigit, lambda character: True)
+    kinds: tuple[Callable[[str], bool], ...] = (str.isupper, str.islower, str.isdigit, lambda _: True)
 
     def shown(character: str) -> str:
         return next(other or character for is_kind, other in zip(kinds, others, strict=True) if is_kind(character))
