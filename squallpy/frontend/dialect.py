@@ -37,6 +37,11 @@ class WindowParser(SparkParser):
         self._advance()
         return exp.Var(this=token.text).update_positions(token)
 
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        """Parse ARRAY(x, y)[0], an element, which sqlglot takes for ARRAY[0]."""
+        is_element = isinstance(this, exp.Anonymous) and self._curr.token_type is TokenType.L_BRACKET
+        return super()._parse_bracket(exp.Paren(this=this) if is_element else this)
+
     def _parse_required(self) -> exp.Expr:
         found = self._parse_bitwise()
         if found is None:

@@ -161,6 +161,8 @@ def compared_type(args: Arguments) -> Type:
 
 def extreme(name: str, args: Arguments) -> Typing:
     target = compared_type(args)
+    if target.nested:
+        raise mismatch(name, args, f"take ARRAY_{'MAX' if name == 'greatest' else 'MIN'}(ARRAY(x, y))")
     return (target,) * len(args), target
 
 

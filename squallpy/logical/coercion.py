@@ -66,6 +66,10 @@ def coerce_exactly(expr: Expr, target: Type) -> Expr:
     return coerced if coerced.type == target else Cast(coerced, target)
 
 
+NO_NUMBERS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+"""DOUBLEs that JSON has as texts: as CAST writes them, and as they are held."""
+
+
 def cast(expr: Expr, target: Type) -> Expr:
     """Build CAST(expr AS target) as written by a user; SQ2005 where no such cast exists."""
     source = expr.type

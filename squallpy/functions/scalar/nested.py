@@ -152,7 +152,11 @@ FUNCTIONS = (
         "SORT_ARRAY(ARRAY(2, NULL, 1), FALSE) → [2, 1, null]",
         constant=1,
     ),
-    declare_derived("ARRAY_SORT(a)", "the elements in their order, NULLs last", "ARRAY_SORT(ARRAY(2, 1)) → [1, 2]"),
+    declare_derived(
+        "ARRAY_SORT(a [, (x, y) -> n])",
+        "the elements in their order, NULLs last, or as a lambda says: below 0 where x comes before y, above it behind",
+        "ARRAY_SORT(ARRAY('bb', 'a', 'ccc'), (x, y) -> LENGTH(y) - LENGTH(x)) → [ccc, bb, a]",
+    ),
     declare_derived("ARRAY_COMPACT(a)", "the elements but NULLs", "ARRAY_COMPACT(ARRAY(1, NULL)) → [1]"),
     declare_derived("ARRAY_REMOVE(a, x)", "the elements that are not x", "ARRAY_REMOVE(ARRAY(1, 2, 1), 1) → [2]"),
     declare_derived(
@@ -264,6 +268,10 @@ INTERNAL = (
     Operation("arrays_zip", 1, None, takes(VARCHAR, TEXT), "an ARRAY of the elements of several at each position"),
     Operation("array_insert", 3, 3, takes(VARCHAR, TEXT, WHOLE, TEXT), "an ARRAY with an element more"),
     Operation("str_to_map", 3, 3, takes(VARCHAR, TEXT), "the entries in a text as a MAP"),
+    Operation("array_sorted_by", 2, None, over_elements(VARCHAR), "an ARRAY in the order of a lambda", "always"),
+    Operation("order_text", 2, 2, takes(VARCHAR, TEXT), "a text in the order of ARRAYs or STRUCTs"),
+    Operation("order_with_value", 2, 2, takes(VARCHAR, TEXT), "a text in the order of a value, and the value"),
+    Operation("value_in_order", 1, 1, takes(VARCHAR, TEXT), "the value of such a text"),
     Operation("array_slice", 3, 3, takes(VARCHAR, TEXT, WHOLE), "a part of an ARRAY"),
     Operation("array_repeat", 2, 2, takes(VARCHAR, TEXT, WHOLE), "an ARRAY of one value several times"),
 )

@@ -15,7 +15,7 @@ from squallpy.functions.type_rules import Mismatch
 from squallpy.logical.bind.aggregates.calls import aggregate, bind_grouping, head
 from squallpy.logical.bind.aggregates.list_aggregates import bind_list
 from squallpy.logical.bind.expressions import Scalars, note_lost_fraction
-from squallpy.logical.bind.higher_order_functions import HIGHER_ORDER, bind_higher_order
+from squallpy.logical.bind.higher_order_functions import HIGHER_ORDER, bind_higher_order, bind_sort
 from squallpy.logical.bind.nested_constructors import bind_constructor
 from squallpy.logical.bind.scalar import conditional, datetime, formats, hash, json, math, nested, text
 from squallpy.logical.bind.scalar.expansion import EXPANSIONS, Builder
@@ -50,6 +50,8 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         return bind_now(s, node)
     if name in HIGHER_ORDER:
         return bind_higher_order(s, node)
+    if name == "ARRAY_SORT" and len(node.expressions) == 2:
+        return bind_sort(s, node)
     if name in ZIPS:
         return bind_zip(s, node)
     if name == SESSION_START:

@@ -12,7 +12,20 @@ from dataclasses import replace
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError, counted
-from squallpy.base.types import BOOLEAN, INT, MOST_DIGITS, NULL, VARCHAR, Kind, Shape, Type, decimal, nested_type, unify
+from squallpy.base.types import (
+    BIGINT,
+    BOOLEAN,
+    INT,
+    MOST_DIGITS,
+    NULL,
+    VARCHAR,
+    Kind,
+    Shape,
+    Type,
+    decimal,
+    nested_type,
+    unify,
+)
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.functions.registry import SCALARS
 from squallpy.functions.scalar.nested import HIGHER_ORDER as FUNCTIONS
@@ -56,6 +69,19 @@ def bind_higher_order(s: Scalars, node: exp.Anonymous) -> Expr:
         made = apply_lambda(str(function.call), values, parameters, coerce_exactly(body, VARCHAR))
         return Cast(made, nested_type(shape, (body.type, nested.types[-1])))
     return transform(str(function.call), values, parameters, body)
+
+
+def bind_sort(s: Scalars, node: exp.Anonymous) -> Expr:
+    """Bind ARRAY_SORT(a, (x, y) -> n)."""
+    values, written = s.bind(node.expressions[0]), node.expressions[1]
+    nested = values.type.nested
+    if not isinstance(written, exp.Lambda) or nested is None or nested.shape is not Shape.ARRAY:
+        raise SquallError("SQ2005", f"ARRAY_SORT is written {SCALARS['ARRAY_SORT'].syntax}", head(s, node))
+    check_parameters(s, written, 2, exactly=True)
+    body, parameters = _bind_body(s, written, nested.types * 2)
+    if not body.type.is_integer:
+        raise s.ctx.error("SQ2005", f"ARRAY_SORT compares by an integer, this is {body.type}", written.this)
+    return Cast(apply_lambda("array_sorted_by", values, parameters, coerce_exactly(body, BIGINT)), values.type)
 
 
 def transform(operation: str, values: Expr, parameters: Sequence[Column], body: Expr) -> Expr:

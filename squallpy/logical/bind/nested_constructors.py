@@ -18,9 +18,9 @@ from squallpy.base.types import BOOLEAN, DOUBLE, NULL, VARCHAR, Shape, Type, nes
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
-from squallpy.logical.coercion import coerce, coerce_exactly
+from squallpy.logical.coercion import NO_NUMBERS, coerce, coerce_exactly
 from squallpy.logical.expression_builders import call, case, coalesce
-from squallpy.logical.expressions import Cast, Expr, Literal, disjunction
+from squallpy.logical.expressions import Cast, Expr, Literal
 
 
 def is_call(node: exp.Expr | None, *names: str) -> TypeGuard[exp.Anonymous]:
@@ -38,8 +38,9 @@ def fields_of(ctx: Context, node: exp.Expr) -> list[tuple[str, exp.Expr]]:
     """List the fields of STRUCT(x AS n, y) or NAMED_STRUCT('n', x, 'm', y), by the names that Spark gives them."""
     given = list(node.expressions)
     if not is_call(node, "NAMED_STRUCT"):
+        named = (exp.Alias, exp.Column, exp.Dot)
         return [
-            (each.alias_or_name or f"col{i}", each.this if isinstance(each, exp.Alias) else each)
+            (each.alias_or_name if isinstance(each, named) else f"col{i}", each.unalias())
             for i, each in enumerate(given, 1)
         ]
     if len(given) % 2 or not all(isinstance(key, exp.Literal) and key.is_string for key in given[::2]):
@@ -136,8 +137,9 @@ def json_of(value: Expr) -> Expr:
     text = coerce(value, VARCHAR)
     if value.type.nested or value.type.is_exact or value.type == BOOLEAN:
         return text
-    quoted = call("json_quoted", text)
     if value.type != DOUBLE:
-        return quoted
-    is_odd = disjunction(call("=", text, Literal(name, VARCHAR)) for name in ("NaN", "Infinity", "-Infinity"))
-    return case([(is_odd, quoted)], text)
+        return call("json_quoted", text)
+    odd = [
+        (call("=", text, Literal(each, VARCHAR)), Literal(f'"{name}"', VARCHAR)) for each, name in NO_NUMBERS.items()
+    ]
+    return case(list(odd), text)

@@ -14,6 +14,7 @@ from squallpy.logical.bind.datetime.intervals import lengths
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.expressions import Column, Expr, columns, replace_known
+from squallpy.logical.nested_order import in_order
 from squallpy.logical.nodes import Limit, Node, Project, Sort
 
 MOST = 2**62  # rows that a number of theirs counts; more are all
@@ -75,7 +76,7 @@ def bind_order(clause: exp.Order | None, items: Sequence[SelectColumn], scalars:
             expr = ordinal(ctx, key.this, items, "ORDER BY")
             exprs = [scalars.bind(key.this) if expr is None else expr]
         with ctx.at(key.this):
-            exprs = [length for expr in exprs for length in lengths([expr])]
+            exprs = [key for expr in exprs for key in in_order(lengths([expr]))]
         ways = bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
         keys += [Ordering(expr, *ways, key.this) for expr in exprs]
     return keys

@@ -12,6 +12,7 @@ from squallpy.frontend.unsupported import NODES, QUERIES
 from squallpy.logical.bind.datetime import intervals
 from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import OPPOSITE, Expr, Literal, conjunction, disjunction, not_null
+from squallpy.logical.nested_order import compare
 from squallpy.logical.similar_to import expression_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def bind_comparison(s: "Scalars", node: exp.Binary) -> Expr:
         return _bind_quantified(s, node, node.expression)
     if isinstance(node.this, exp.Tuple):
         return compare_rows(COMPARISONS[type(node)], pair_rows(s, node.this, node.expression))
-    return call(COMPARISONS[type(node)], *s.bind_compared([node.this, node.expression]))
+    return compare(COMPARISONS[type(node)], *s.bind_compared([node.this, node.expression]))
 
 
 def compare_rows(operator: str, pairs: list[list[Expr]]) -> Expr:
@@ -38,9 +39,9 @@ def compare_rows(operator: str, pairs: list[list[Expr]]) -> Expr:
     if operator == "<>":
         return call("not", compare_rows("=", pairs))
     *firsts, last = pairs
-    found: Expr = call(operator, *last)
+    found = compare(operator, *last)
     for pair in reversed(firsts):
-        found = disjunction([call(operator[0], *pair), conjunction([call("=", *pair), found])])
+        found = disjunction([compare(operator[0], *pair), conjunction([call("=", *pair), found])])
     return found
 
 

@@ -19,6 +19,7 @@ from squallpy.logical.bind.scope import Outer
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import FALSE, TRUE, Column, Expr, Literal, columns, conjunction, not_null, substitute
+from squallpy.logical.nested_order import compare
 from squallpy.logical.nodes import Join, Node, Project, TopN, with_inputs
 from squallpy.logical.plan_properties import has_one_row, has_row, is_bare_null, value_of_nothing, without_having
 
@@ -69,7 +70,7 @@ class PendingApply:
         """Apply the subquery to a plan."""
         parameters = self.inner.parameters(rewrite)
         right = self.inner.plan if parameters else without_domain(self.inner.plan)
-        on = conjunction(call(operator, rewrite(value), option) for operator, value, option in self.compared)
+        on = conjunction(compare(operator, rewrite(value), option) for operator, value, option in self.compared)
         return Apply(plan, right, self.kind, parameters, on, self.columns, self.span, self.text)
 
 
@@ -219,7 +220,7 @@ class Subqueries:
         ]
         given = frozenset(c.id for c in inner.domain.output)
         if len(values) == 1 and has_row(inner.plan) and has_one_row(inner.plan, given):  # a comparison with its value
-            return call(operator, *values, self.bind_scalar(s, node))
+            return compare(operator, values[0], self.bind_scalar(s, node))
         pairs = zip(values, options, strict=True)  # a bare NULL is of the type of its column
         typed = ((coerce(value, option.type) if value.type == NULL else value, option) for value, option in pairs)
         compared = tuple((operator, value, option) for value, option in typed)

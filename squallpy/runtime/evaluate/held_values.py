@@ -9,7 +9,7 @@ from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR, Kind, Shape, Type
-from squallpy.logical.coercion import convert
+from squallpy.logical.coercion import NO_NUMBERS, convert
 from squallpy.runtime.evaluate.scalar.json import READER, write_json
 
 
@@ -92,5 +92,6 @@ def _plain(value: Any, type: Type) -> str:
         text = convert(convert(str(value), VARCHAR, type), type, VARCHAR)
     except SquallError:
         raise ValueError(value) from None
-    is_number = type.is_numeric and text.lower() not in ("nan", "infinity", "-infinity")
-    return text if is_number or type.kind is Kind.BOOLEAN else json.dumps(text, ensure_ascii=False)
+    if text in NO_NUMBERS:
+        return f'"{NO_NUMBERS[text]}"'
+    return text if type.is_numeric or type.kind is Kind.BOOLEAN else json.dumps(text, ensure_ascii=False)

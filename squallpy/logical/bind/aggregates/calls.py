@@ -21,6 +21,7 @@ from squallpy.logical.bind.scope import Outer
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expression_builders import call, case, coalesce
 from squallpy.logical.expressions import Cast, Expr, Literal, conjunction, not_null
+from squallpy.logical.nested_order import in_order, nested_extreme
 
 Called = exp.Anonymous | exp.WithinGroup  # f(q), f(q) WITHIN GROUP (ORDER BY x)
 MAX_DENOMINATOR = 10**9  # of a share, whose products with counts have room then
@@ -119,6 +120,8 @@ def aggregate(s: Scalars, name: str, node: Called, clause: exp.Expr | None = Non
             if expected is not None and (values[0].type.is_numeric or values[0].type == NULL):
                 values = [coerce(values[0], expected)]
                 distinct = distinct and tuple(values)
+            if entry.name in ("MIN", "MAX") and values[0].type.nested:
+                return nested_extreme(lambda value: aggregation.column(function, value), values[0])
             return aggregation.column(function, none_null(values), distinct)
 
 
@@ -241,7 +244,8 @@ def listing_of(
     order = list[SortKey](() if args.order or args.distinct or form.is_distinct else of_rows)
     for key in args.order:
         s.ctx.refuse_other_args(key, "this", "desc", "nulls_first")
-        order.append((s.inner().bind(key.this), bool(key.args.get("desc")), bool(key.args.get("nulls_first"))))
+        (by,) = in_order([s.inner().bind(key.this)])
+        order.append((by, bool(key.args.get("desc")), bool(key.args.get("nulls_first"))))
     (value,) = values
     if order and value == coerce(order[0][0], VARCHAR):
         value = values[0] = order[0][0]
@@ -285,7 +289,7 @@ def arg_extreme(aggregation: Aggregation, function: str, skips_nulls: bool, valu
     """Collect MAX_BY(x, y); ARG_MAX(x, y), of rows that have an x; MODE(x), by x itself."""
     if skips_nulls and value.nullable:
         by = case([(not_null(value), by)], Literal(None, by.type))
-    return aggregation.arg_extreme(function, value, None if function == "mode" else by)
+    return aggregation.arg_extreme(function, value, None if function == "mode" else in_order([by])[0])
 
 
 def collect_percentile(
@@ -300,6 +304,8 @@ def collect_percentile(
     fraction, descending = args.fraction, args.descending
     if value.type == NULL:
         value, distinct = coerce(value, DOUBLE), distinct and (coerce(value, DOUBLE),)
+    if value.type.nested:
+        raise SquallError("SQ2005", f"{name} does not take {value.type}")
     if not is_interpolated:
         return aggregation.column("left" if descending else "reaches", value, distinct, fraction)
     if not value.type.is_numeric:

@@ -10,6 +10,7 @@ from sqlglot import exp
 from squallpy.base.types import NULL, VARCHAR
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.nested_constructors import items_of
+from squallpy.logical.bind.scalar.expansion import EXPANSIONS
 from squallpy.logical.expression_builders import case, coalesce
 from squallpy.logical.expressions import Expr, Literal, not_null
 
@@ -25,7 +26,8 @@ def bind_list(s: Scalars, node: exp.Anonymous) -> Expr | None:
         case name, [lists] if name in SIZES and _list(lists):
             return s.bind(_instead(node, lists, "COUNT"))
         case name, [lists] if name in SORTED and _list(lists):
-            return s.bind(lists)
+            found = s.bind(lists)
+            return EXPANSIONS[name](found) if _has_parts(found) else found
         case ("CONCAT_WS", [separator, lists]) | ("ARRAY_JOIN", [lists, separator]) if _list(lists):
             return coalesce(s.bind(_instead(node, lists, "LISTAGG", separator)), Literal("", VARCHAR))
         case name, [value, shares, *more] if name in PERCENTILES and (items := items_of(shares)):
@@ -34,6 +36,11 @@ def bind_list(s: Scalars, node: exp.Anonymous) -> Expr | None:
             made.parent = node.parent
             return case([(not_null(s.bind(calls[0])), s.bind(made))], Literal(None, NULL))
     return None
+
+
+def _has_parts(values: Expr) -> bool:
+    """True if elements are ARRAYs or STRUCTs, which a list holds in the order of their texts."""
+    return values.type.nested is not None and values.type.nested.types[0].nested is not None
 
 
 def _list(node: exp.Expr) -> exp.Anonymous | None:

@@ -24,6 +24,7 @@ from squallpy.logical.coercion import coerce
 from squallpy.logical.expression_builders import case
 from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns
 from squallpy.logical.frame_conditions import conditions_in_range
+from squallpy.logical.nested_order import in_order
 from squallpy.logical.nodes import Node, WindowFunctions
 from squallpy.logical.window_frame import FrameUnit
 
@@ -189,7 +190,7 @@ class WindowCalls:
         """Bind a key of ORDER BY."""
         self.ctx.refuse_other_args(key, "this", "desc", "nulls_first")
         with self.ctx.at(key.this):
-            (expr,) = lengths([rows.bind(key.this)])
+            (expr,) = in_order(lengths([rows.bind(key.this)]))
         return expr, bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
 
     def column(self, function: WindowFunction, node: exp.Expr, type: Type, nullable: bool = True) -> Column:

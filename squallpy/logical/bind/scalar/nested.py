@@ -1,7 +1,7 @@
 """Functions of ARRAYs, MAPs and STRUCTs, in terms of operations on the texts that stand for them.
 
     ARRAY_POSITION(a, 2)   →   array_position(a, '2', 'INT')
-    ARRAY_MAX(a)           →   CAST(array_extreme(a, 'INT', 'greatest') AS INT)
+    ARRAY_MAX(a)           →   CAST(array_extreme(a, 'n', 'greatest') AS INT)
 
 Elements are compared as values of the type that an argument names.
 """
@@ -15,6 +15,7 @@ from squallpy.logical.bind.scalar.expansion import Builder, expands
 from squallpy.logical.coercion import cast, coerce, coerce_exactly
 from squallpy.logical.expression_builders import call, case, coalesce
 from squallpy.logical.expressions import Cast, Column, Expr, Lambda, Literal, not_null
+from squallpy.logical.nested_order import order_code
 
 JSON_NULL, COMMA, COLON = (Literal(text, VARCHAR) for text in ("null", ",", ":"))
 
@@ -42,11 +43,11 @@ def _named(type: Type) -> Expr:
     return Literal("JSON" if type.nested else type.kind.value, VARCHAR)
 
 
-def _ordered(name: str, value: Expr) -> Type:
-    """Return the type of an ARRAY's elements, which have an order."""
-    if (type := element_type(name, value)).nested:
-        raise _mismatch(name, value, hint="ARRAYs, MAPs and STRUCTs have no order")
-    return type
+def _ordered(name: str, value: Expr) -> Expr:
+    """Name the order that an ARRAY's elements are in; SQ2005 if they have none."""
+    if (code := order_code(element_type(name, value))) is None:
+        raise _mismatch(name, value, hint="MAPs have no order")
+    return Literal(code, VARCHAR)
 
 
 def _comparable(name: str, value: Expr, sought: Expr) -> tuple[Expr, Type]:
@@ -134,8 +135,8 @@ def array_join(values: Expr, separator: Expr, null: Expr | None = None) -> Expr:
 
 def _extreme(name: str, which: str) -> Builder:
     def build(values: Expr) -> Expr:
-        type = _ordered(name, values)
-        found = call("array_extreme", as_held(values), _named(type), Literal(which, VARCHAR))
+        type, order = element_type(name, values), _ordered(name, values)
+        found = call("array_extreme", as_held(values), order, Literal(which, VARCHAR))
         return found if type == VARCHAR else Cast(found, type)
 
     return build
@@ -165,8 +166,7 @@ def array_sort(values: Expr) -> Expr:
 
 
 def _sorted(name: str, values: Expr, way: str) -> Expr:
-    type = _ordered(name, values)
-    return Cast(call("array_sorted", as_held(values), _named(type), Literal(way, VARCHAR)), values.type)
+    return Cast(call("array_sorted", as_held(values), _ordered(name, values), Literal(way, VARCHAR)), values.type)
 
 
 @expands("ARRAY_COMPACT")

@@ -4,21 +4,26 @@
 """
 
 from collections.abc import Callable
+from functools import cmp_to_key
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from squallpy.base.errors import SquallError
 from squallpy.base.types import Type
 from squallpy.logical.expressions import Call, Lambda
 from squallpy.runtime.evaluate.evaluator_table import Evaluated, evaluator
 from squallpy.runtime.evaluate.nested_elements import FlatElements, take_apart
 from squallpy.runtime.evaluate.scalar.json import join_parts, write_json
 from squallpy.runtime.evaluate.scalar.nested import check_keys
+from squallpy.runtime.evaluate.series import positions_within
 from squallpy.runtime.evaluate.text_column_casts import column_type, parse_texts
 from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, all_valid, from_arrow, full, take
 from squallpy.runtime.kernels.memory_regions import Words
+
+MOST_PAIRS = 20_000_000  # of elements that one batch compares
 
 
 def _typed(texts: pa.Array, type: Type) -> Vec:
@@ -156,6 +161,44 @@ def array_fold(call: Call, args: Evaluated) -> VectorFunction:
             made = applied([take(so_far, rows), take(elements, first[rows] + number)], passed, rows)
             so_far = _put(so_far, made, rows)
         return Vec(so_far.values, all_valid(so_far.valid, held.valid))
+
+    return run
+
+
+@evaluator("array_sorted_by")
+def array_sorted_by(call: Call, args: Evaluated) -> VectorFunction:
+    """Evaluate ARRAY_SORT by a lambda: it is asked of all pairs of elements of a row at once, then each row is sorted.
+
+    Raises:
+        SquallError: SQ5001 for a batch with too many pairs, SQ5002 where the lambda says NULL.
+    """
+    applied = _Applied(call, args, 1)
+
+    def run(frame: VectorFrame) -> Vec:
+        held = full(args[0](frame), call.args[0].type, frame.rows)
+        flat = take_apart(*held, applied.own[0].type, with_parts=True)
+        assert flat.parts is not None
+        elements, first = _typed(flat.values, applied.own[0].type), np.cumsum(flat.counts) - flat.counts
+        pairs = int((flat.counts * flat.counts).sum())
+        if pairs > MOST_PAIRS:
+            message = (
+                f"ARRAY_SORT compares {pairs:,} pairs of elements in one batch, at most {MOST_PAIRS:,} are allowed"
+            )
+            raise SquallError("SQ5001", message, hint="sort by fields, or use smaller batches")
+        left = np.repeat(np.arange(len(flat.rows)), flat.counts[flat.rows])
+        right = first[flat.rows[left]] + positions_within(flat.counts[flat.rows])
+        said = applied([take(elements, left), take(elements, right)], applied.passed(frame), flat.rows[left])
+        if said.valid is not None and not said.valid.all():
+            raise SquallError("SQ5002", "a comparison of ARRAY_SORT is NULL", hint="say 0 for elements that are alike")
+        order, signs = np.arange(len(flat.rows)), np.asarray(said.values)
+        starts = np.cumsum(flat.counts[flat.rows]) - flat.counts[flat.rows]  # of each element's pairs
+        for row in np.flatnonzero(flat.counts > 1):
+            begin, count = first[row], flat.counts[row]
+            table = signs[starts[begin] : starts[begin] + count * count].reshape(count, count).tolist()
+            order[begin : begin + count] = begin + np.array(
+                sorted(range(count), key=cmp_to_key(lambda a, b, table=table: table[a][b]))  # type: ignore[misc]
+            )
+        return Vec(join_parts(flat.parts.take(pa.array(order)), flat.counts, "[]"), held.valid)
 
     return run
 

@@ -1,7 +1,7 @@
 """Functions of ARRAYs and MAPs: their texts are parsed, each combination of arguments once.
 
 array_position('[1,null]', '2', 'INT')           →  0
-array_sorted('[2,null,1]', 'INT', 'nulls last')  →  '[1,2,null]'
+array_sorted('[2,null,1]', 'n', 'nulls last')    →  '[1,2,null]'
 """
 
 import json
@@ -23,6 +23,7 @@ from squallpy.logical.expressions import Call
 from squallpy.runtime.evaluate.casts import cast
 from squallpy.runtime.evaluate.evaluator_table import Evaluated, evaluator, parameter, value_evaluator
 from squallpy.runtime.evaluate.held_values import held_text
+from squallpy.runtime.evaluate.order_texts import order_text, order_with_value, order_writer, value_in_order
 from squallpy.runtime.evaluate.scalar.json import READER, Number, held_element, join_parts, spark_text, write_json
 from squallpy.runtime.evaluate.scalar.text import check_room, match_regex
 from squallpy.runtime.evaluate.series import expand_series
@@ -77,11 +78,11 @@ def arrays_overlap(first: str, second: str, type: str) -> bool | None:
 
 
 @value_evaluator("array_extreme")
-def array_extreme(text: str, type: str, which: str) -> str | None:
+def array_extreme(text: str, code: str, which: str) -> str | None:
     values = [value for value in elements_of(text) if value is not None]
     if not values:
         return None
-    return held_element((min if which == "least" else max)(values, key=lambda value: key_of(value, type)))
+    return held_element((min if which == "least" else max)(values, key=order_writer(code)))
 
 
 @value_evaluator("array_distinct")
@@ -90,15 +91,16 @@ def array_distinct(text: str, type: str) -> str:
 
 
 @value_evaluator("array_sorted")
-def array_sorted(text: str, type: str, way: str) -> str:
+def array_sorted(text: str, code: str, way: str) -> str:
     values = elements_of(text)
     nulls = [None] * values.count(None)
-    known = sorted(
-        (value for value in values if value is not None),
-        key=lambda value: key_of(value, type),
-        reverse=way == "descending",
-    )
+    known = sorted((v for v in values if v is not None), key=order_writer(code), reverse=way == "descending")
     return write_json(nulls + known if way == "nulls first" else known + nulls)
+
+
+value_evaluator("order_text")(order_text)
+value_evaluator("order_with_value")(order_with_value)
+value_evaluator("value_in_order")(value_in_order)
 
 
 @value_evaluator("array_compact")
