@@ -10,6 +10,8 @@ Source: stable columns, as in Jachiet, Genevès, Gesbert, Layaïda, *On the opti
 SIGMOD 2020.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from squallpy.logical.expressions import Column
@@ -20,6 +22,7 @@ from squallpy.runtime.auxiliary.fixpoint import FixpointMaintainer, endless
 from squallpy.runtime.auxiliary.fixpoint_leaves import FixpointLeaves, Own
 from squallpy.runtime.auxiliary.fixpoint_rules import (
     AtomRows,
+    DeltaPlan,
     RelationId,
     RuleEvaluators,
     Stored,
@@ -51,6 +54,7 @@ class _Layout:
         of_nodes = delta_plans([self._step(rule) for rule in kind.rules if rule.is_recursive])
         of_leaves = delta_plans([rule for rule in kind.rules if not rule.is_recursive])
         self.steps = RuleEvaluators(of_nodes, [(*own, *own)])
+        self.is_once = _derives_once([plan for plan in of_nodes if plan.rule.atoms[plan.start].is_recursive])
         self.sources = RuleEvaluators(of_leaves, [self.columns])
         self.leaves = FixpointLeaves(name, aux, kind, is_set=True)
         self.rows = PoolName(f"{name} 0 groups", Role.FIXPOINT)
@@ -76,6 +80,16 @@ class _Layout:
             else:
                 atoms.append(atom)
         return Rule(0, tuple(atoms), rule.conjuncts, (*before, *(rule.items[at] for at in self.rest)))
+
+
+def _derives_once(plans: Sequence[DeltaPlan]) -> bool:
+    """True if a node derives another one by one row of a leaf at most, as the two have all columns of that row."""
+    if len(plans) != 1 or len(plans[0].probes) != 1:
+        return False
+    (plan,) = plans
+    (probe,) = plan.probes
+    leaf = plan.rule.atoms[probe.occurrence].columns
+    return all(at in probe.columns or column in plan.rule.items for at, column in enumerate(leaf))
 
 
 class GroupedFixpointMaintainer(FixpointMaintainer):
@@ -138,7 +152,7 @@ class GroupedFixpointMaintainer(FixpointMaintainer):
         pairs, times = add_up(parts)
         width = len(self._layout.rest)
         sources, targets = np.split(rows.intern_nodes(np.concatenate([pairs[:, :width], pairs[:, width:]])), 2)
-        return rows.add_steps(sources, targets, times)
+        return rows.add_steps(sources, targets, times, self._layout.is_once)
 
     def _learn(self, rows: GroupedRows, numbers: Words, stored: dict[RelationId, Stored], names: Dictionary) -> None:
         """Find the steps of nodes, and of those that are new in them, some rounds of them."""

@@ -117,24 +117,28 @@ class GroupedRows(Container):
         """List those of some nodes whose steps are not known."""
         return np.unique(numbers[self._heads(entries.NODES)[numbers, 0] & OWNED == 0])
 
-    def add_steps(self, sources: Words, targets: Words, times: Words) -> Words:
+    def add_steps(self, sources: Words, targets: Words, times: Words, is_once: bool = False) -> Words:
         """Add to how often nodes derive nodes, each pair once; return those of which one does now, or no longer.
 
         Returned are rows of node, node, and 1 or −1.
+
+        Args:
+            is_once: No node ever derives another one in more than one way, so that nothing has to be counted.
         """
-        pairs = np.column_stack([sources, targets])
-        before = self._times.get(pairs)[:, 0]
-        self._times.upsert(pairs, np.ascontiguousarray(times)[:, None])
-        signs = (before + times > 0).astype(np.int64) - (before > 0)
-        changed = np.flatnonzero(signs)
-        steps = np.column_stack([pairs[changed], signs[changed]])
+        steps = np.column_stack([sources, targets, times])
+        if not is_once:
+            pairs = np.ascontiguousarray(steps[:, :2])
+            before = self._times.get(pairs)[:, 0]
+            self._times.upsert(pairs, np.ascontiguousarray(times)[:, None])
+            steps[:, 2] = (before + times > 0).astype(np.int64) - (before > 0)
+            steps = steps[steps[:, 2] != 0]
         raised = np.empty(_RAISED * (len(steps) + 64), np.int64)
         raised[0] = 0
         self._run(
             lambda done: contents.change_steps(self._area.current(), steps, raised, done), len(steps), entries.STEPS
         )
-        levels, nodes = self._array(entries.LEVELS, self.nodes.top), np.unique(steps[:, 0])
-        contents.raise_sources(self._area.current(), nodes[np.argsort(-levels[nodes], kind="stable")])
+        levels = self._array(entries.LEVELS, self.nodes.top)[steps[:, 0]]
+        contents.raise_sources(self._area.current(), steps[np.argsort(-levels, kind="stable"), 0])
         return steps
 
     def learn(self, numbers: Words) -> None:
@@ -263,7 +267,8 @@ class GroupedRows(Container):
         if len(empty):
             self._area.head[entries.KNOWN] -= int((self._heads(entries.NODES)[empty, 0] & OWNED).sum())
             pairs = contents.forget_steps(self._area.current(), empty)
-            self._times.upsert(pairs, -self._times.get(pairs))
+            if len(self._times):
+                self._times.upsert(pairs, -self._times.get(pairs))
             self.nodes.drop(empty)
 
     def upsert(self, keys: Words, words: Words) -> None:

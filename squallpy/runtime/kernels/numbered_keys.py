@@ -57,14 +57,16 @@ class NumberedKeys:
         missing = found < 0
         if not missing.any():
             return found, _NONE
+        unknown = np.ascontiguousarray(keys[missing])
         once = self._once if len(keys) < _FEW else Pool(self.width, Payload((Ring.COUNT,)))
         once.clear()
-        once.upsert(np.ascontiguousarray(keys[missing]), np.ones((int(missing.sum()), 1), np.int64))
+        once.upsert(unknown, np.ones((len(unknown), 1), np.int64))
         new = once.keys
         given = self._give(len(new))
         self.pool.upsert(new, given[:, None] + 1)
         self.keys[given] = new
-        return self.numbers(keys), given
+        found[missing] = self.numbers(unknown)
+        return found, given
 
     def drop(self, numbers: Words) -> None:
         """Forget keys by their numbers, of which each is there once."""
