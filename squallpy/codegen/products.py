@@ -32,6 +32,7 @@ class ProductPrinter(StatementPrinter):
     """Prints a statement whose target has one lane, of the cofactor ring."""
 
     given: ClassVar[tuple[str, ...]] = (*StatementPrinter.given, "product")
+    finder: ClassVar[str] = "find_keys"  # NB: the product asks for blocks itself, in time
 
     def _check_payload(self, payload: Payload) -> None:
         for ring in payload.rings:

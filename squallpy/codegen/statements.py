@@ -70,6 +70,8 @@ class StatementPrinter:
 
     given: ClassVar[tuple[str, ...]] = ("keys", "words", "rows", "pool")
     """Its arguments before the views."""
+    finder: ClassVar[str] = "find_rows"
+    """The step that finds records for many rows."""
 
     def code(self) -> StatementCode:
         """Print it; raises NotCompilable."""
@@ -231,7 +233,7 @@ class StatementPrinter:
             pool, where = self.arguments[step.source], f"keys + {8 * width} * row"
             rows = f"{where}, {width}, {columns}, min(64, rows - row)"
             if self.batched.get(step.source) is step:
-                calls.append(f"find_rows({pool}, {rows}, {before}, steps)")
+                calls.append(f"{self.finder}({pool}, {rows}, {before}, steps)")
                 if step.row is None:
                     before = f"records_found({pool})"
             elif step.method == "slice" and step is self.update.steps[0]:
@@ -245,7 +247,7 @@ class StatementPrinter:
         """Encode which keys of the delta a lookup's are, four bits each; None if it has others."""
         given = [v.id for v in self.update.variables]
         places = [(position, given.index(v.id)) for position, v in step.bound_keys if v.id in given]
-        if len(places) < len(step.bound_keys) or any(max(place) >= 16 for place in places):
+        if len(places) < len(step.bound_keys) or any(max(place) >= 15 for place in places):
             return None
         return sum(column << 4 * position for position, column in places)
 

@@ -9,7 +9,7 @@ from squallpy.base.rings.cofactor import COMPENSATED, COUNT, HASH, KIND_BITS, OD
 from squallpy.runtime.kernels import count_triples
 from squallpy.runtime.kernels.cofactor_blocks import LARGEST, hash_value, odd_value, triangle, values_of, within
 from squallpy.runtime.kernels.cofactor_tiles import scaled
-from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, store
+from squallpy.runtime.kernels.intrinsics import as_float, load, rolled, store
 from squallpy.runtime.kernels.kernel_compiler import (
     GIVEN_MATRIX,
     GIVEN_VECTOR,
@@ -30,6 +30,7 @@ from squallpy.runtime.kernels.packed_reals import (
     spread,
     store_packed,
     store_some,
+    within_packed,
 )
 from squallpy.runtime.kernels.ring_arithmetic import quick_two_sum, real_of
 
@@ -82,20 +83,23 @@ def lift_element(o: int, code: int, first: int, values: int, times: int) -> None
     size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
     n, sums, hashed = values_of(size), o + 8 * (ODD + size), times
     far, row = 8 * n, o + 8 * (ODD + 2 * size)
-    for i in range(size):
+    i = 0
+    while i < size:
         value = as_float(load(values, i))
         hashed *= hash_value(value, first + i)
         odd = odd_value(value)
         store(o, ODD + i, odd if odd == 0 else count_triples.times(odd, times))
-        store(sums, i, as_word(within(value, LARGEST)))
+        i = rolled(i + 1)  # NB: in a register of values it would wait until they are stored
     store(o, COUNT, times)
     store(o, HASH, hashed)
-    for i in range(size):
-        x, behind = spread(as_float(load(sums, i))), n - size - triangle(i)
+    for j in range(0, size, LANES):
+        _store_row(sums + 8 * j, within_packed(load_some(values + 8 * j, size - j), LARGEST), size - j, n - j)
         if compensated:
-            store(sums + far, i, 0)
+            _store_row(sums + far + 8 * j, spread(0.0), size - j, n - j)
+    for i in range(size):
+        x, behind = spread(within(as_float(load(values, i)), LARGEST)), n - size - triangle(i)
         for j in range(0, i + 1, LANES):
-            y = load_some(sums + 8 * j, i + 1 - j)
+            y = within_packed(load_some(values + 8 * j, i + 1 - j), LARGEST)
             p = x * y
             _store_row(row + 8 * j, p, i + 1 - j, behind - j)
             if compensated:

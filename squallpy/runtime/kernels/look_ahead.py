@@ -19,6 +19,7 @@ ASK: Final = 10  # addresses in the table
 FIND: Final = 18
 _CACHED: Final = 1 << 12  # records that are in the cache anyway
 _POSTING: Final = 4  # records of a posting that are asked for
+_KEYS_ALONE: Final = 1 << 60  # of the columns of a key: payloads are not asked for
 _FOUND: Final = 2 * at.CHUNK  # of the scratch: records that are found,
 _SOUGHT: Final = 3 * at.CHUNK  # and the rows that have a key to look for
 
@@ -34,6 +35,12 @@ def find_rows(frame: Vector, keys: int, width: int, columns: int, rows: int, bef
             rows do.
     """
     call(load(steps, FIND), address(frame), keys, width, columns, rows, before)
+
+
+@inlined
+def find_keys(frame: Vector, keys: int, width: int, columns: int, rows: int, before: int, steps: int) -> None:
+    """Find records as `find_rows` does, whose payloads somebody else asks for."""
+    call(load(steps, FIND), address(frame), keys, width, columns | _KEYS_ALONE, rows, before)
 
 
 @inlined
@@ -97,7 +104,8 @@ def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, befor
         entry = load(table, position)
         if is_of(entry, h):
             prefetch(records + ((entry & LOW) - 1) * wide)
-            prefetch(payloads + ((entry & LOW) - 1) * broad)
+            if columns & _KEYS_ALONE == 0:
+                prefetch(payloads + ((entry & LOW) - 1) * broad)
     for i in range(n):
         row, h, start = load(sought, i), load(scratch, i), load(scratch, at.CHUNK + i)
         key = _put_key(frame, keys + 8 * row * width, columns)

@@ -183,6 +183,13 @@ def multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
     return _call(builder, "fma.v8f64", _VECTOR, a, b, c)
 
 
+@operation(_packed(_packed, _float))
+def within_packed(builder: Any, x: Any, most: Any) -> Any:
+    """Replace NaN and what is beyond a limit by 0."""
+    size = _call(builder, "fabs.v8f64", _VECTOR, x)
+    return builder.select(builder.fcmp_ordered("<=", size, _spread(builder, most)), x, _ZERO)
+
+
 @operation(_packed(_packed, _packed))
 def where_finite(builder: Any, x: Any, y: Any) -> Any:
     """Choose y in the lanes where x is finite, else 0."""
