@@ -40,6 +40,7 @@ class CompiledProgram:
 
     Args:
         results: The number of each query's output in the program: queries that differ only in names have one.
+        compensated: Sums in cofactor matrices are of double-doubles.
     """
 
     queries: tuple[Query, ...]
@@ -47,6 +48,7 @@ class CompiledProgram:
     results: tuple[int, ...]
     lowered: Lowered
     program: TriggerProgram
+    compensated: bool
 
     @property
     def titles(self) -> tuple[tuple[str, ...], ...]:
@@ -65,6 +67,10 @@ class CompiledQuery(CompiledProgram):
         """True if partitions keep the result of the query at a place, and print its changes."""
         _, result = self.program.printed[self.results[place]]
         return result.name in self.plan.partitioned
+
+
+def _is_compensated(settings: Settings) -> bool:
+    return settings.fivm_sums == "compensated"
 
 
 def to_program(
@@ -91,7 +97,7 @@ def to_program(
     lowered = replace(lowered, auxiliary=tuple(_with_sizes(aux, totals, present) for aux in lowered.auxiliary))
     lowered = run_passes(lowered, CALCULUS_PASSES, context, observer)
     program = run_passes(materialise(lowered, settings.statements), PROGRAM_PASSES, context, observer)
-    return CompiledProgram(queries, optimised, results, lowered, program)
+    return CompiledProgram(queries, optimised, results, lowered, program, _is_compensated(settings))
 
 
 def _with_sizes(aux: AuxiliaryRelation, totals: Mapping[str, int], present: Collection[str]) -> AuxiliaryRelation:
@@ -208,9 +214,8 @@ class Compiler:
         sizes = self.sizes_of(program, sizes)
         joins = JoinOperator(settings.join_operator)
         switches = DistributionOptions(settings.move_rules, settings.move_sharing, settings.fusion)
-        compensated = settings.fivm_sums == "compensated"
         plan = place(
-            program, partitions, sizes, switches, settings.partition, joins, compensated, settings.components,
+            program, partitions, sizes, switches, settings.partition, joins, compiled.compensated, settings.components,
             results_apart(compiled, apart), self.moves,
         )  # fmt: skip
         plan = set_join_parameters(
@@ -221,9 +226,8 @@ class Compiler:
         relations = self._relations(program, plan.matrices)
         printed = tuple((n, query.names) for n, query in zip(compiled.results, compiled.queries, strict=True))
         plan = replace(plan, printed=printed)
-        return CompiledQuery(
-            compiled.queries, compiled.optimised, compiled.results, compiled.lowered, program, plan, relations
-        )
+        stages = compiled.queries, compiled.optimised, compiled.results, compiled.lowered, program
+        return CompiledQuery(*stages, compiled.compensated, plan, relations)
 
     def _plan_matrices(self, plan: Plan, partitions: int) -> "MatrixPlan | None":
         from squallpy.maintain.matrix.compile_triggers import Options

@@ -41,7 +41,7 @@ def program_stage_text(compiled: CompiledProgram, stage: str) -> str:
         case "triggers":
             return triggers_text(compiled.program, compiled.titles)
         case "viewtree":
-            return view_trees_text(compiled.lowered)
+            return view_trees_text(compiled.lowered, compiled.compensated)
     raise AssertionError(stage)
 
 
@@ -135,7 +135,7 @@ def plans_text(queries: Iterable[Query]) -> str:
     return "\n".join(show(query.plan) + "\n" for query in queries)
 
 
-def view_trees_text(lowered: Lowered) -> str:
+def view_trees_text(lowered: Lowered, compensated: bool) -> str:
     """Show the variable orders and view trees of a query's table functions over joins; SQ7004 if it has none."""
     models = [aux for aux in lowered.auxiliary if isinstance(aux.kind, ModelRows)]
     if not models:
@@ -143,7 +143,7 @@ def view_trees_text(lowered: Lowered) -> str:
         raise SquallError("SQ7004", "the query has no view trees", hint=hint)
     from squallpy.maintain.factorised.models import model_tree  # NB: only queries that have any import it
 
-    return "\n".join(model_tree(aux).text for aux in models)
+    return "\n".join(model_tree(aux).text(compensated) for aux in models)
 
 
 @dataclass(frozen=True, slots=True)

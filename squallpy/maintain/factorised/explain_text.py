@@ -9,6 +9,7 @@ VIEW TREE
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from squallpy.base.rings import Cofactor
 from squallpy.logical.expressions import Column
@@ -19,19 +20,28 @@ from squallpy.maintain.factorised.view_tree import Part
 Names = Mapping[Column, str]
 
 
-def viewtree_text(graph: JoinGraph, order: VariableOrder, root: Part, degree: int = 1) -> str:
-    """Show the order, and the tree with each view's payload, which views are stored, and what is static."""
-    lines = ["VARIABLE ORDER", *(f"  {line}" for line in str(order).split("\n")), "", "VIEW TREE"]
-    lines += _lines(root, graph.names(), degree, "  ")
+def viewtree_text(
+    graph: JoinGraph, order: VariableOrder, trees: Iterable[tuple[str, Part]], degree: int = 1, compensated: bool = True
+) -> str:
+    """Show the order, and trees with each view's payload, which views are stored, and what is static.
+
+    Args:
+        trees: Titles and roots.
+        degree: Of the features of cofactor matrices, whose sums may be `compensated`.
+    """
+    lines = ["VARIABLE ORDER", *(f"  {line}" for line in str(order).split("\n"))]
+    ring = Cofactor(0, 1, compensated, degree)
+    for title, root in trees:
+        lines += ["", title, *_lines(root, graph.names(), ring, "  ")]
     return "\n".join(lines) + "\n"
 
 
-def _lines(part: Part, names: Names, degree: int, indent: str) -> Iterator[str]:
+def _lines(part: Part, names: Names, of_one: Cofactor, indent: str) -> Iterator[str]:
     if isinstance(part, Leaf):
         kind = "stream" if part.is_stream else "table"
         yield f"{indent}{part.name}({_list(part.variables, names)}) {kind}"
         return
-    words = Cofactor(0, len(part.lifted), degree=degree).words if part.lifted else 1
+    words, degree = replace(of_one, size=len(part.lifted)).words if part.lifted else 1, of_one.degree
     ring = f"COFACTOR {_list(part.lifted, names)}" if part.lifted else "COUNT"
     ring += f" to degree {degree}" if part.lifted and degree > 1 else ""
     at = f"@{','.join(names[v] for v in part.marginalised)}" if part.marginalised else ""
@@ -42,7 +52,7 @@ def _lines(part: Part, names: Names, degree: int, indent: str) -> Iterator[str]:
     properties += [f"kept as rows ({_list(part.stored_keys, names)}) ⟨COUNT⟩"] if part.keeps_rows else []
     yield f"{indent}V{at}({_list(part.keys, names)}) {', '.join(properties)}"
     for child in part.children:
-        yield from _lines(child, names, degree, indent + "  ")
+        yield from _lines(child, names, of_one, indent + "  ")
 
 
 def _list(variables: Iterable[Column], names: Names) -> str:

@@ -40,11 +40,21 @@ class ModelTree:
     root: view_tree.ViewNode
     order: VariableOrder
     degree: int
+    has_pairs: bool = False
 
     @property
-    def text(self) -> str:
-        """Order and tree, as EXPLAIN shows them."""
-        return viewtree_text(self.graph, self.order, self.root, degree=self.degree)
+    def trees_of_pairs(self) -> tuple[tuple[Column, Column, view_tree.ViewNode], ...]:
+        """A tree for each pair of features that counts these: they stay keys up to its root."""
+        leaves, free = self.graph.leaves, self.graph.free
+        graphs = ((x, y, tuple(dict.fromkeys((*free, x, y)))) for x, y in combinations(self.graph.features, 2))
+        return tuple((x, y, build_view_tree(JoinGraph(leaves, (), keys), self.order)) for x, y, keys in graphs)
+
+    def text(self, compensated: bool) -> str:
+        """Show order and trees as EXPLAIN does; sums may be compensated."""
+        trees, names = [("VIEW TREE", self.root)], self.graph.names()
+        if self.has_pairs:
+            trees = [(f"VIEW TREE of {names[x]} and {names[y]}", root) for x, y, root in self.trees_of_pairs]
+        return viewtree_text(self.graph, self.order, trees, self.degree, compensated)
 
 
 def model_tree(aux: AuxiliaryRelation) -> ModelTree:
@@ -63,7 +73,7 @@ def model_tree(aux: AuxiliaryRelation) -> ModelTree:
         raise (error.at(declared.span) if declared else error) from None
     if not aux.kind.pair:  # NB: whose features are keys
         sources, graph, root = store_doubles(sources, graph, root)
-    return ModelTree(sources, graph, root, order, degree)
+    return ModelTree(sources, graph, root, order, degree, bool(aux.kind.pair))
 
 
 def _cardinalities(kind: ModelRows, sources: Sequence[LeafSource], graph: JoinGraph) -> Cardinalities | None:
@@ -95,12 +105,10 @@ def _sum_products(aux: AuxiliaryRelation, tree: ModelTree, free_names: FreeNames
 
 
 def _count_pairs(aux: AuxiliaryRelation, kind: ModelRows, tree: ModelTree, free_names: FreeNames) -> FactorisedView:
-    """Count the values of each pair of features: in its tree, these stay keys up to the root."""
+    """Count the values of each pair of features."""
     pair, a, b = kind.pair
     roots = []
-    for number, (x, y) in enumerate(combinations(tree.graph.features, 2)):
-        free = tuple(dict.fromkeys((*tree.graph.free, x, y)))
-        root = build_view_tree(JoinGraph(tree.graph.leaves, (), free), tree.order)
+    for number, (x, y, root) in enumerate(tree.trees_of_pairs):
         values = (Assign(v, _as_text(value)) for v, value in ((a, x), (b, y)))
         roots.append(Root(root, (Assign(pair, Literal(number, INT)), *values)))
     return FactorisedView(tuple(roots), tree.sources, aux.view.name, (*aux.view.keys, *kind.pair), {}, free_names)

@@ -53,7 +53,7 @@ def read(text: str) -> VariableOrder:
 
 def figure(compress: bool) -> str:
     order = read(FIGURE_ORDER)
-    return viewtree_text(FIGURE, order, build_view_tree(FIGURE, order, compress=compress))
+    return viewtree_text(FIGURE, order, [("VIEW TREE", build_view_tree(FIGURE, order, compress=compress))])
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -81,7 +81,8 @@ def test_dep_of_figure_2_1_as_printed() -> None:
 
 def shape(query: JoinGraph, order: VariableOrder | None = None) -> str:
     """Show the derived tree in short: V@B(A)* is materialised."""
-    text = viewtree_text(query, derive_order(query), build_view_tree(query, order or derive_order(query)))
+    root = build_view_tree(query, order or derive_order(query))
+    text = viewtree_text(query, derive_order(query), [("VIEW TREE", root)])
     lines = (line for line in text.split("VIEW TREE\n")[1].splitlines() if "V" in line)
     return "\n".join(f"{line[2:].split(' ⟨')[0]}{'*' * ('materialised' in line)}" for line in lines)
 
