@@ -64,7 +64,8 @@ def in_from(ctx: Context, select: exp.Select) -> exp.Select:
         generator = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
         if _generator(generator):
             names, table = list(_names(ctx, item, generator)), exp.to_identifier(f"rows {len(views) + 1}", quoted=True)
-            items += [exp.column(name.copy(), table.copy()) for name in names]
+            chosen: list[exp.Expr] = [*names] or [exp.Star()]
+            items += [exp.Column(this=name.copy(), table=table.copy()) for name in chosen]
             views.append(exp.Lateral(this=generator, view=True, alias=exp.TableAlias(this=table, columns=names)))
         else:
             items.append(item)
@@ -74,7 +75,7 @@ def in_from(ctx: Context, select: exp.Select) -> exp.Select:
 
 
 def _names(ctx: Context, item: exp.Expr, generator: exp.Expr) -> Iterator[exp.Identifier]:
-    """Yield the names of the columns that a generator in SELECT makes."""
+    """Yield the names of the columns that a generator in SELECT makes; none of INLINE of an ARRAY that has a type."""
     if isinstance(item, exp.Aliases):
         yield from item.expressions
         return
@@ -83,7 +84,7 @@ def _names(ctx: Context, item: exp.Expr, generator: exp.Expr) -> Iterator[exp.Id
         yield from map(exp.to_identifier, listed.names)
         return
     if _generator(generator).startswith("INLINE") and not listed:
-        raise ctx.error("SQ2005", "INLINE of a column has no names here", generator, "write INLINE(x) AS (a, b)")
+        return
     if _generator(generator).startswith("POS"):
         yield exp.to_identifier("pos")
     default = COLUMNS.get(_generator(generator), "col")
@@ -134,7 +135,7 @@ def bind_explode(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: b
     array = call if is_series(call) else call.expressions[0] if len(call.expressions) == 1 else None
     if name not in TABLE_FUNCTIONS or array is None:
         raise ctx.refuse(call, QUERIES["EXPLODE"])
-    value, made = _parts_of(scalars, array, keeps_empty)
+    value, made = _parts_of(scalars, array, keeps_empty, "INLINE" if name.startswith("INLINE") else "EXPLODE")
     if name.startswith("INLINE"):
         return _inline(scalars, plan, node, value, made)
     is_map = isinstance(made, Elements) and made.is_map
@@ -250,14 +251,16 @@ def _new_fields(value: Expr, made: Split | Series | Elements, kept: bool) -> lis
     return [("value", nested.types[1], True), ("key", nested.types[0], kept)]
 
 
-def _parts_of(s: Scalars, array: exp.Expr, keeps_empty: bool) -> tuple[Expr, Split | Series | Elements]:
+def _parts_of(
+    s: Scalars, array: exp.Expr, keeps_empty: bool, generator: str = "EXPLODE"
+) -> tuple[Expr, Split | Series | Elements]:
     """Bind what a generator reads, the text that SPLIT cuts or the bounds of a series, and how it makes rows of it."""
     if isinstance(array, exp.Anonymous) and is_series(array):
         return series(s, array, keeps_empty)
     if not is_split(array):
         value = s.bind(array)
         if value.type.nested is None or value.type.nested.shape is Shape.STRUCT:
-            raise s.ctx.refuse(array, QUERIES["EXPLODE"])
+            raise s.ctx.refuse(array, QUERIES[generator])
         return value, Elements(value.type.nested.shape is Shape.MAP, keeps_empty)
     written, separator = split_of_call(s.ctx, array)
     text = s.bind(written)

@@ -1,16 +1,17 @@
 """Parts of ARRAYs, MAPs and STRUCTs: a.b, a[0], m['k'], ELEMENT_AT(a, 1) and SIZE(a).
 
-a STRUCT<b: INT>:  a.b   →   CAST(nested_at(a, 'b') AS INT)
+a STRUCT<b: INT>:  a.b   →   CAST(nested_at(a, 'b') AS INT)        a ARRAY<STRUCT<b: INT>>:  a.b   →   an ARRAY<INT>
 """
 
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.base.types import VARCHAR, Shape, Type
+from squallpy.base.types import VARCHAR, Shape, Type, nested_type
 from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.bind.nested_constructors import json_of
 from squallpy.logical.coercion import cast
-from squallpy.logical.expression_builders import call
-from squallpy.logical.expressions import Cast, Expr, Literal
+from squallpy.logical.expression_builders import call, coalesce
+from squallpy.logical.expressions import Cast, Column, Expr, Lambda, Literal
 
 
 def as_held(value: Expr) -> Expr:
@@ -21,11 +22,22 @@ def as_held(value: Expr) -> Expr:
 def field_of(s: Scalars, value: Expr, name: exp.Expr) -> Expr:
     """Bind a field of a STRUCT; SQ2003 if it has none of that name."""
     nested = value.type.nested
+    if nested is not None and nested.shape is Shape.ARRAY and nested.types[0].nested:
+        return _fields_of_elements(s, value, name, nested.types[0])
     if nested is None or nested.shape is not Shape.STRUCT:
         raise s.ctx.error("SQ2005", f"{value} is {value.type} and has no fields", name)
     if (found := nested.field(name.name)) is None:
         raise s.ctx.error("SQ2003", f'{value} has no field "{name.name}"', name, nearest(name.name, nested.names))
     return _part(value, Literal(found[0], VARCHAR), "{", found[1])
+
+
+def _fields_of_elements(s: Scalars, value: Expr, name: exp.Expr, type: Type) -> Expr:
+    """Build the ARRAY of a field of each element: q.d  →  TRANSFORM(q, x -> x.d)"""
+    element = Column(-1, "element", type)
+    field = field_of(s, element, name)
+    part = coalesce(json_of(field), Literal("null", VARCHAR))
+    made = call("array_transform", as_held(value), Lambda((element,), part))
+    return Cast(made, nested_type(Shape.ARRAY, (field.type,)))
 
 
 def element_of(value: Expr, at: Expr, first: int) -> Expr:
@@ -68,8 +80,16 @@ def column_of_struct(s: Scalars, node: exp.Column) -> Expr | None:
             value = s.scope.resolve(s.ctx, named)
         except SquallError:
             continue
-        if value.type.nested is not None and value.type.nested.shape is Shape.STRUCT:
+        if _has_fields(value.type):
             for part in parts[count:]:
                 value = field_of(s, value, part)
             return value
     return None
+
+
+def _has_fields(type: Type) -> bool:
+    """True if it is a STRUCT, or an ARRAY of them."""
+    nested = type.nested
+    if nested is not None and nested.shape is Shape.ARRAY:
+        return _has_fields(nested.types[0])
+    return nested is not None and nested.shape is Shape.STRUCT
