@@ -2,7 +2,7 @@
 
 from squallpy.base.types import BOOLEAN, INT, VARCHAR
 from squallpy.functions.entries import Operation, declare_derived, native
-from squallpy.functions.type_rules import TEXT, WHOLE, takes
+from squallpy.functions.type_rules import TEXT, WHOLE, as_texts, takes
 
 FUNCTIONS = (
     native("UPPER(s)", takes(VARCHAR, TEXT), "the text in upper case", "UPPER('Straße') → STRASSE", "UCASE"),
@@ -86,7 +86,7 @@ FUNCTIONS = (
     ),
     declare_derived(
         "CONCAT_WS(separator [, s, …])",
-        "the texts that are not NULL, with a constant separator between them",
+        "the texts, and the elements of ARRAYs, that are not NULL, with a constant separator between them",
         "CONCAT_WS('-', 'a', NULL, 'b') → a-b",
         constant=0,
     ),
@@ -231,7 +231,7 @@ INTERNAL = (
     Operation(
         "replace", 3, 3, takes(VARCHAR, TEXT), "every occurrence of the second replaced by the third", settings=1
     ),
-    Operation("concat_ws", 2, None, takes(VARCHAR, TEXT), "texts that are not NULL, with the first between", "never"),
+    Operation("concat_ws", 2, None, as_texts, "texts that are not NULL, with the first between", "never"),
     Operation("split_part", 3, 3, takes(VARCHAR, TEXT, TEXT, WHOLE), "a part between separators, or ''", settings=1),
     Operation("regexp_replace", 3, 3, takes(VARCHAR, TEXT), "every match of a pattern replaced", settings=1),
     Operation(

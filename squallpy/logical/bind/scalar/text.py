@@ -6,7 +6,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import INT, NULL, VARCHAR, Shape, Type, nested_type
 from squallpy.logical.bind.datetime.intervals import negate
 from squallpy.logical.bind.scalar.expansion import EMPTY, NOTHING, ONE, SPACE, ZERO, Builder, expands
-from squallpy.logical.bind.scalar.nested import concatenated, reversed_array
+from squallpy.logical.bind.scalar.nested import array_compact, array_join, concatenated, reversed_array, size
 from squallpy.logical.bind.split_function import matches_empty
 from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Cast, Expr, Literal, conjunction, not_null
@@ -27,7 +27,15 @@ def bind_concat_ws(separator: Expr, *parts: Expr) -> Expr:
         raise SquallError("SQ3001", "CONCAT_WS with a computed separator is not supported yet")
     if separator.value is None:
         return Literal(None, VARCHAR)
-    return call("concat_ws", separator, *parts) if parts else EMPTY
+    return call("concat_ws", separator, *(_joined(part, separator) for part in parts)) if parts else EMPTY
+
+
+def _joined(part: Expr, separator: Expr) -> Expr:
+    """Join the elements of an ARRAY that are not NULL; NULL if there is none."""
+    if part.type.nested is None:
+        return part
+    known = array_compact(part)
+    return case([(call(">", size(known), ZERO), array_join(known, separator))], Literal(None, VARCHAR))
 
 
 @expands("REVERSE")
