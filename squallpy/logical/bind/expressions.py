@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
-from squallpy.base.types import BOOLEAN, DATE, INTERVAL, NULL, TIMESTAMP, VARCHAR, Kind, Type
+from squallpy.base.types import BOOLEAN, DATE, NULL, TIMESTAMP, VARCHAR, Kind, Type
 from squallpy.frontend.type_names import named_type
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical import expression_builders
@@ -17,6 +17,7 @@ from squallpy.logical.bind import predicates
 from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime import calendar, intervals
+from squallpy.logical.bind.datetime.extraction import extract
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.coercion import cast, number_literal
 from squallpy.logical.constant_folding import GROWING, LONGEST, length_of
@@ -380,39 +381,6 @@ def cases(s: Scalars, node: exp.Case) -> Expr:
 @handles(exp.Extract, args="this expression")
 def extraction(s: Scalars, node: exp.Extract) -> Expr:
     return extract(node.this.name, s.as_moment(s.bind(node.expression), TIMESTAMP, node.expression))
-
-
-PARTS = {
-    **{name: name for name in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")},
-    "dayofweek": "dayofweek",
-    "dow": "dayofweek",
-    "dayofyear": "dayofyear",
-    "doy": "dayofyear",
-}
-
-
-MADE: dict[str, Callable[[Expr], Expr]] = {
-    "epoch": calendar.epoch,
-    "isoyear": calendar.iso_year,
-    "yearofweek": calendar.iso_year,
-    **dict.fromkeys(
-        ("isodow", "dayofweek_iso"), lambda moment: call("+", call("extract_weekday", moment), calendar.number(1))
-    ),
-}
-
-
-def extract(part: str, moment: Expr) -> Expr:
-    """Make EXTRACT(part FROM moment)."""
-    if isinstance(moment, Call) and moment.name == "days_between":
-        moment = intervals.length(intervals.ZERO, moment, intervals.ZERO)
-    if moment.type == INTERVAL:
-        return calendar.part_of(part, moment)
-    if part.lower() in MADE:
-        return MADE[part.lower()](moment)
-    known = PARTS.get(part.lower()) or PARTS.get(part.lower().removesuffix("s"))
-    if known is None:
-        raise SquallError("SQ3001", f"EXTRACT({part.upper()} FROM …) is not supported yet")
-    return call(f"extract_{known}", moment)
 
 
 @handles(exp.Trim, args="this position expression")

@@ -7,8 +7,8 @@ from zoneinfo import available_timezones
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, NULL, TIMESTAMP, VARCHAR
 from squallpy.logical.bind.datetime import calendar, intervals
+from squallpy.logical.bind.datetime.extraction import extract
 from squallpy.logical.bind.datetime.patterns import parse_moment
-from squallpy.logical.bind.expressions import extract
 from squallpy.logical.bind.scalar.expansion import EXPANSIONS, ZERO, Builder, expands
 from squallpy.logical.coercion import cast, coerce
 from squallpy.logical.expression_builders import call, case
