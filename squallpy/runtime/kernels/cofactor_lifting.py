@@ -96,7 +96,15 @@ def lift_element(o: int, code: int, first: int, values: int, times: int) -> None
         _store_row(sums + 8 * j, within_packed(load_some(values + 8 * j, size - j), LARGEST), size - j, n - j)
         if compensated:
             _store_row(sums + far + 8 * j, spread(0.0), size - j, n - j)
-    for i in range(size):
+    some = within_packed(load_some(values, size), LARGEST)
+    for i in range(min(size, LANES)):  # what is stored behind a row is stored over by the next one
+        x, behind = spread(within(as_float(load(values, i)), LARGEST)), n - size - triangle(i)
+        p = x * some
+        _store_row(row, p, i + 1, behind)
+        if compensated:
+            _store_row(row + far, multiply_add(x, some, -p), i + 1, behind)
+        row += 8 * (i + 1)
+    for i in range(LANES, size):
         x, behind = spread(within(as_float(load(values, i)), LARGEST)), n - size - triangle(i)
         for j in range(0, i + 1, LANES):
             y = within_packed(load_some(values + 8 * j, i + 1 - j), LARGEST)
