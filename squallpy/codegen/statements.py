@@ -222,7 +222,7 @@ class StatementPrinter:
             lines("    return result")
 
     def _look_ahead(self, lines: Lines) -> None:
-        """Print what is done for 64 rows at a time: the records of lookups are found, or asked for.
+        """Print what is done for 64 rows at a time: what lookups find.
 
         A row that found nothing looks no further.
         """
@@ -236,8 +236,8 @@ class StatementPrinter:
                 calls.append(f"{self.finder}({pool}, {rows}, {before}, steps)")
                 if step.row is None:
                     before = f"records_found({pool})"
-            elif step.method == "slice" and step is self.update.steps[0]:
-                calls.append(f"ask_ahead({pool}, {step.index}, {rows}, steps)")
+            elif step.method == "slice" and self._is_batched(step):
+                calls.append(f"find_entries({pool}, {step.index}, {rows}, steps)")
         if calls:
             lines("    if row & 63 == 0:")
         for call in calls:
@@ -252,7 +252,7 @@ class StatementPrinter:
         return sum(column << 4 * position for position, column in places)
 
     def _is_batched(self, step: Lookup) -> bool:
-        """True if a probe's records are found for many rows at once: that of the first step, by keys of the delta."""
+        """True if what a lookup finds is found for many rows at once: that of the first step, by keys of the delta."""
         return step is self.update.steps[0]
 
     def _is_plain(self, delta: PoolPlan, target: PoolPlan) -> bool:
@@ -348,7 +348,10 @@ class StatementPrinter:
                 self.body("    continue")
             case "slice":
                 entry, i, record = self.names("entry"), self.names("i"), self.names("record")
-                self.body(f"{entry} = slice_of({pool}, {step.index}, {self._key_of(step, pool)}, steps)")
+                if self._columns_of(step) is not None and self._is_batched(step):
+                    self.body(f"{entry} = found_at({pool}, row)")
+                else:
+                    self.body(f"{entry} = slice_of({pool}, {step.index}, {self._key_of(step, pool)}, steps)")
                 self.body(f"for {i} in range(length_of({pool}, {step.index}, {entry})):")
                 self.body.depth += 1
                 self.body(f"{record} = record_of({pool}, {step.index}, {entry}, {i})")

@@ -76,7 +76,7 @@ class TouchTracker:
         done = 0
         while (done := self.pool.note_groups(as_pool(pool), keys, done)) < len(keys):
             self.pool.make_room()
-        self.pool.tend(len(keys))
+        self.pool.tend()
 
     def groups(self) -> TouchedGroups:
         """Return keys, each once, and payloads."""

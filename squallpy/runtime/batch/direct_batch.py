@@ -148,8 +148,7 @@ class DirectBatch:
         grown = [as_pool(pool) for pool in (targets | self._sums).values()]
         grown += [pool for each in self._extremes for pool in (each.state, each.changed)]
         self._pools = [*grown, *(store.pool(name) for name in self._names)]
-        checked = [delta for run in self._runs.values() for view, delta in run.code.unique if view in self._unique]
-        self._by_row = deltas_by_row(plan, self._calls, self._sums, [*self._copies.values(), *checked])
+        self._by_row = deltas_by_row(plan, self._calls, self._sums, self._copies.values())
         self._lay_out()
         self._places = [(feed.name, feed.place) for feed in self._feeds]
         self._booked = [feed for feed in self._feeds if feed.ledger]
@@ -370,7 +369,7 @@ class DirectBatch:
         if not self._call(0):
             return None
         if self._of_texts:
-            names.tend(0)
+            names.tend()
         if first:
             begin(self._store)
         elif self._deferred:
@@ -465,7 +464,7 @@ class DirectBatch:
     def _look_ahead(self) -> None:
         """Let pools look ahead that are due, and tell the driver when they will be."""
         for number, pool in enumerate(self._pools):
-            pool.tend(0)
+            pool.tend()
             self._array[self._pools_at + at.POOL * number + 1] = pool.ready
 
     def _fail(self) -> None:

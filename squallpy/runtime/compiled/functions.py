@@ -68,8 +68,8 @@ class FunctionTable:
         grow = int(ctypes.cast(self._called, ctypes.c_void_p).value or 0)
         self._room = np.empty(room, np.int64)
         steps = [grow, *(step.address for step in STEPS), self._room.ctypes.data, 0, NOTE_ROWS.address]
-        ask_ahead, find_rows = AHEAD_STEPS
-        steps += [ask_ahead.address, *(step.address for step in REAL_STEPS), *[0] * ROOM, find_rows.address]
+        find_entries, find_rows = AHEAD_STEPS
+        steps += [find_entries.address, *(step.address for step in REAL_STEPS), *[0] * ROOM, find_rows.address]
         steps += [step.address if has_blocks else 0 for step in BLOCK_STEPS]
         steps += [step.address for step in (*SORTED_STEPS, *RANGE_STEPS)] if has_orders else []
         self._table = np.array(steps, np.int64)
@@ -139,9 +139,9 @@ class CompiledGroup:
         self._words[at.BATCH], self._words[at.FIRST], self._words[at.ROWS] = batch.address, 0, batch.rows
         answer = self._function(self.address)
         self.steps.check(answer)
-        sums.tend(batch.rows)
+        sums.tend()
         if self.code.texts:
-            dictionary.tend(batch.rows)
+            dictionary.tend()
         return answer == 0
 
     def bind(self, sums: Pool, dictionary: Dictionary) -> None:
@@ -218,9 +218,8 @@ class CompiledRun:
         self.steps.check(answer)
         if answer < 0:
             return None
-        rows = int(words[3 : code.frames : 3].sum())
         for pool in self._targets:
-            pool.tend(rows)
+            pool.tend()
         return tuple(self.repeats)
 
     def bind(self, pools: Mapping[str, Any]) -> None:

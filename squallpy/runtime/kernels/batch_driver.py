@@ -71,7 +71,6 @@ _AGAIN: Final = 126  # batches from a trial to the next, at first; twice as many
 _LONGEST: Final = 1 << 14  # up to this; but a batch of more than so many times the rows is tried at once:
 _LARGER: Final = 4
 _FEW_MORE: Final = 8  # it is better to append if at most an eighth of the records are more
-_LEAST: Final = 16
 _PIECE: Final = 1 << 16  # bytes of a delta that stay in the cache, with what is read beside it
 _STEP: Final = 32  # rows that are added up before a delta's bytes are looked at
 _SELDOM: Final = 7  # keys hardly repeat if at least 7 in 10 are distinct: each delta of the batch was hardly smaller
@@ -180,8 +179,8 @@ def _add_up_all(given: int, number: int, rows: int) -> int:
 
 @called
 def _apply(given: int, number: int) -> int:
-    """Let a call read its deltas; return how many records these have, or what the driver answers."""
-    call_at, deltas, rows = _calls(given) + 8 * CALL * number, _deltas(given), 0
+    """Let a call read its deltas; return 0, or what the driver answers."""
+    call_at, deltas = _calls(given) + 8 * CALL * number, _deltas(given)
     if load(call_at, 0) == 0:
         return WAITS - number
     own, first = load(call_at, 1), load(call_at, 2)
@@ -191,9 +190,8 @@ def _apply(given: int, number: int) -> int:
         store(own, 1 + 3 * j, load(frame, places + at.KEYS))
         store(own, 2 + 3 * j, load(frame, places + at.WORDS))
         store(own, 3 + 3 * j, _count(frame))
-        rows += _count(frame)
     answer = invoke(load(call_at, 0), own)
-    return rows if answer >= 0 else answer if answer == NO_MEMORY else WAITS - number
+    return 0 if answer >= 0 else answer if answer == NO_MEMORY else WAITS - number
 
 
 @inlined
@@ -233,8 +231,7 @@ def _check(given: int) -> int:
 
 @making
 def _apply_pieces(given: int, fresh: int) -> int:
-    """Apply a batch piece by piece; return how many records deltas had, or what the driver answers."""
-    records = 0
+    """Apply a batch piece by piece; return 0, or what the driver answers."""
     for feed in range(load(given, FEEDS)):
         rows = load(_feeds(given), FEED * feed + 2)
         step, start = _STEP if fresh >> min(feed, _MOST_FEEDS) & 1 else rows, 0
@@ -253,16 +250,15 @@ def _apply_pieces(given: int, fresh: int) -> int:
                     answer = _apply(given, i)
                     if answer < 0:
                         return answer
-                    records += answer
                 _clear_sums(given, load(given, CUT_SUMS))
-    return records
+    return 0
 
 
 @kernel("int64(int64)")
 def drive(given: int) -> int:
     """Apply a batch. DUE: somebody has to look ahead for pools; NO_ANSWER: nothing but names was changed."""
     pools = _deltas(given) + 8 * load(given, DELTAS)
-    results, start, rows = pools + 8 * POOL * load(given, POOLS), load(given, START), _LEAST
+    results, start = pools + 8 * POOL * load(given, POOLS), load(given, START)
     if start == 0:
         _clear_sums(given, load(given, SUMS) - load(given, KEPT))
         if _is_large(given):
@@ -271,7 +267,6 @@ def drive(given: int) -> int:
                 answer, start = _apply_pieces(given, answer), load(given, CUT)
             if answer < 0:
                 return answer
-            rows += answer
         else:
             for i in range(load(given, GROUPS)):
                 count = load(_feeds(given), FEED * load(_groups(given), GROUP * i + 2) + 2)
@@ -282,7 +277,6 @@ def drive(given: int) -> int:
         answer = _apply(given, i)
         if answer < 0:
             return answer
-        rows += answer
     for i in range(load(given, RESULTS)):
         if not _apply_result(results + 8 * RESULT * i, load(given, STEPS)):
             return NO_MEMORY
@@ -290,7 +284,7 @@ def drive(given: int) -> int:
     for i in range(load(given, POOLS)):
         frame = frame_at(load(pools, POOL * i))
         if load(frame[HEAD], at.GROWING) != 0:
-            _grow_on(frame, rows)
+            _grow_on(frame)
         if load(frame[HEAD], at.COUNT) >= load(pools, POOL * i + 1):
             answer = DUE
     return answer

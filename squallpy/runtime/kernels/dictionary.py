@@ -156,7 +156,7 @@ class Dictionary:
             start, stop = done, min(len(out), done + _PIECE) if growing else len(out)
             done = _intern(frame, column.source, out, start, stop, add)
             if growing:
-                _grow_on(frame, done - start)
+                _grow_on(frame)
             if done < stop:
                 self.make_room()
         return out
@@ -167,10 +167,10 @@ class Dictionary:
         self._area.current()
         return self._area.address
 
-    def tend(self, rows: int) -> None:
-        """Let its index, which may be growing, do so by what so many rows are due."""
+    def tend(self) -> None:
+        """Let its index, which may be growing, do so as far as is due."""
         if self._area.head[_GROWING]:
-            _grow_on(self._area.current(), max(_CHUNK, rows))
+            _grow_on(self._area.current())
 
     def make_room(self) -> None:
         """Extend each part that has no room for the next string."""
@@ -209,9 +209,9 @@ def copy_bytes(target: int, source: int, length: int) -> None:
         store8(target, i, load8(source, i))
 
 
-@kernel(f"void({VECTOR}, int64)")
-def _grow_on(frame: Vector, rows: int) -> None:
-    store(frame[HEAD], _GROWING, 1 if go_on_growing(frame[1], rows) else 0)
+@kernel(f"void({VECTOR})")
+def _grow_on(frame: Vector) -> None:
+    store(frame[HEAD], _GROWING, 1 if go_on_growing(frame[1], load(frame[HEAD], COUNT)) else 0)
 
 
 @kernel(f"void({VECTOR})")

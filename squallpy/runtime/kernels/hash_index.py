@@ -24,11 +24,13 @@ from squallpy.runtime.kernels.intrinsics import (
     below,
     load,
     lowest,
+    move_on,
     multiply_high,
     prefetch,
-    same_halves,
+    reaching,
     shift_right,
     store,
+    zeros,
 )
 from squallpy.runtime.kernels.kernel_compiler import inlined, kernel, making
 from squallpy.runtime.kernels.stored_keys import is_key
@@ -39,10 +41,11 @@ MOST, OF = 2, 3  # so full may a table be: two thirds
 SIZE, OLD, TURN = 0, 1, 2  # the first words of its region; all zero: a table of FIRST positions
 HEADER = 8  # words before the entries
 FIRST = 512 - HEADER
-_TOGETHER = 8  # entries that are compared in one step
-PACE = 16  # positions that are passed with each row while a table grows, so that it is done long before it grows again
+_TOGETHER = 8  # entries that are looked at in one step
+HASTE = 2  # a table that grows is done when of the entries that come before it grows again one in so many has
 
-_ALL = 1 << 24  # rows with which most tables are done
+_ALL = 1 << 32  # entries with which each table is done
+_PARTS = 20  # bits of the part of a table that is done
 
 Shape = tuple[int, int, int]  # size, old, turn
 
@@ -77,7 +80,7 @@ def wider(size: int) -> int:
 @inlined
 def is_of(entry: int, h: int) -> bool:
     """True if this is an entry, and most probably that of a hash."""
-    return entry != 0 and (entry ^ h) & HIGH == 0
+    return (entry ^ h) & HIGH == 0 and entry != 0  # in this order: no processor could predict which are empty
 
 
 @inlined
@@ -89,7 +92,7 @@ def is_behind(entry: int, h: int, at: int, shape: Shape) -> bool:
     """
     if below(entry - 1, h | LOW) != 0:  # as unsigned words: there is one, and its hash is not larger
         return (entry ^ h) & HIGH != 0 and home(h, shape) > at and home(entry, shape) <= at
-    return entry == 0 or home(entry, shape) <= at or home(h, shape) > at
+    return home(entry, shape) <= at or home(h, shape) > at  # the first also where none is
 
 
 @inlined
@@ -112,13 +115,15 @@ def peek(table: int, shape: Shape, start: int, h: int) -> int:
     """Find the position of the entry that a hash most probably has, or would have, from its home on.
 
     No key is compared. Of the first entries all are looked at in one step: how many there are before that of the hash
-    no processor could predict, and none of them, in the order of hashes, ends a search.
+    no processor could predict.
     """
     at = start
-    if at + _TOGETHER <= shape[0] and h & HIGH != 0:  # NB: to a hash of 0 the words of empty positions are equal
-        found = same_halves(table + 8 * at, h)
-        if found != 0:
-            return at + lowest(found)
+    if at + _TOGETHER <= shape[0]:
+        found = reaching(table + 8 * at, h & HIGH)
+        at += lowest(found) if found != 0 else _TOGETHER - 1
+        entry = load(table, at)
+        if found != 0 and home(entry, shape) <= at:  # also of an empty one
+            return at
     while True:
         entry = load(table, at)
         if is_behind(entry, h, at, shape) or (entry ^ h) & HIGH == 0:
@@ -156,6 +161,14 @@ def seek_number(table: int, shape: Shape, h: int, number: int) -> int:
 @inlined
 def insert(table: int, shape: Shape, at: int, entry: int) -> None:
     """Put an entry where it belongs; what stands there and behind moves on."""
+    while at + _TOGETHER < shape[0]:
+        some = table + 8 * at
+        empty, last = zeros(some), load(some, _TOGETHER - 1)
+        move_on(some, min(lowest(empty), _TOGETHER - 1))
+        store(some, 0, entry)
+        if empty != 0:
+            return
+        at, entry = at + _TOGETHER, last
     while entry != 0:
         following = load(table, at)
         store(table, at, entry)
@@ -210,8 +223,8 @@ def _enter(table: int, shape: Shape, entry: int) -> int:
 
 
 @making
-def go_on_growing(region: int, rows: int) -> bool:
-    """Move the turn of a table that grows by what so many rows are due; whether it goes on to grow.
+def go_on_growing(region: int, entries: int) -> bool:
+    """Move the turn of a table that grows as far as is due with so many entries; return whether it goes on to grow.
 
     The entries that it passes, and those behind them that stand behind their homes, leave, which leaves all others
     where a search finds them; then they come back, most of them one behind the other.
@@ -220,25 +233,28 @@ def go_on_growing(region: int, rows: int) -> bool:
     size, old, turn = shape
     if turn == 0:
         return False
-    last, step = shift_right(turn, 32), (PACE * rows << 32) // old + 1
-    least = max(last - step, 0)  # the hashes that move are above it
+    last, whole = shift_right(turn, 32), (size - old) * MOST
+    done = min(HASTE * max(entries * OF - old * MOST, 0), whole)
+    least = ((1 << _PARTS) - (done << _PARTS) // whole) << (32 - _PARTS)  # the hashes that move are above it
+    if least >= last:
+        return True
     start, end = home((least + 1) << 32, shape), home(turn, shape)
     while not is_behind(load(table, end), turn, end, shape):
         end = after(end, shape)
     behind = end
     while load(table, behind) != 0 and home(load(table, behind), shape) != behind:
         behind = after(behind, shape)
-    entries, n = np.empty(_from(start, end, size) + _from(end, behind, size) + 1, np.int64), 0
+    moved, n = np.empty(_from(start, end, size) + _from(end, behind, size) + 1, np.int64), 0
     at = start
     while at != end:  # without a jump: which positions are taken nobody could predict
         entry = load(table, at)
         moves = below(shift_right(entry, 32) - least - 1, last - least)
-        entries[n] = entry
+        moved[n] = entry
         store(table, at, entry & (moves - 1))
         n += moves
         at = after(at, shape)
     while at != behind:
-        entries[n] = load(table, at)
+        moved[n] = load(table, at)
         store(table, at, 0)
         n += 1
         at = after(at, shape)
@@ -246,13 +262,13 @@ def go_on_growing(region: int, rows: int) -> bool:
     store(region, TURN, shape[2])
     at = -1
     for i in range(n):
-        there = max(home(entries[i], shape), at + 1)
-        ascends = i == 0 or below(entries[i - 1], entries[i]) != 0  # not where they come from the end and the beginning
+        there = max(home(moved[i], shape), at + 1)
+        ascends = i == 0 or below(moved[i - 1], moved[i]) != 0  # not where they come from the end and the beginning
         if ascends and there < size and load(table, there) == 0:
-            store(table, there, entries[i])
+            store(table, there, moved[i])
             at = there
         else:
-            at = _enter(table, shape, entries[i])
+            at = _enter(table, shape, moved[i])
     return least != 0
 
 

@@ -159,17 +159,48 @@ def lowest(builder: Any, word: Any) -> Any:
     return builder.cttz(word, ir.Constant(ir.IntType(1), 0))
 
 
+_VECTOR = ir.VectorType(_I64, 8)
+
+
+def _spread(builder: Any, word: Any) -> Any:
+    """Make a vector of eight times a word."""
+    none, first = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(ir.VectorType(_I32, 8), [0] * 8)
+    return builder.shuffle_vector(builder.insert_element(none, word, _I32(0)), none, first)
+
+
+def _eight(builder: Any, address: Any) -> Any:
+    """Load the eight words at an address."""
+    return builder.load(builder.inttoptr(address, _VECTOR.as_pointer()), align=8)
+
+
+def _bits(builder: Any, flags: Any) -> Any:
+    """Make a word of eight flags."""
+    return builder.zext(builder.bitcast(flags, _I8), _I64)
+
+
 @operation(_int(_int, _int))
-def same_halves(builder: Any, address: Any, word: Any) -> Any:
-    """Return a bit for each of the eight words at an address whose upper half is that of a word, without a jump."""
-    kind = ir.VectorType(_I64, 8)
-    words = builder.load(builder.inttoptr(address, kind.as_pointer()), align=8)
-    first = builder.insert_element(ir.Constant(kind, ir.Undefined), word, _I32(0))
-    spread = builder.shuffle_vector(
-        first, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(_I32, 8), [0] * 8)
-    )
-    apart = builder.lshr(builder.xor(words, spread), ir.Constant(kind, [32] * 8))
-    return builder.zext(builder.bitcast(builder.icmp_unsigned("==", apart, ir.Constant(kind, [0] * 8)), _I8), _I64)
+def reaching(builder: Any, address: Any, least: Any) -> Any:
+    """Return a bit for each of the eight words at an address that, less 1, is not below another, all unsigned.
+
+    NB: that of a word of 0 is 1.
+    """
+    before = builder.sub(_eight(builder, address), ir.Constant(_VECTOR, [1] * 8))
+    return _bits(builder, builder.icmp_unsigned(">=", before, _spread(builder, least)))
+
+
+@operation(_int(_int))
+def zeros(builder: Any, address: Any) -> Any:
+    """Return a bit for each of the eight words at an address that is 0."""
+    return _bits(builder, builder.icmp_unsigned("==", _eight(builder, address), ir.Constant(_VECTOR, [0] * 8)))
+
+
+@operation(_void(_int, _int))
+def move_on(builder: Any, address: Any, count: Any) -> Any:
+    """Move the first `count` of the eight words at an address one place on, without a jump."""
+    behind = builder.add(address, _I64(8))
+    moves = builder.icmp_unsigned("<", ir.Constant(_VECTOR, [*range(8)]), _spread(builder, count))
+    words = builder.select(moves, _eight(builder, address), _eight(builder, behind))
+    builder.store(words, builder.inttoptr(behind, _VECTOR.as_pointer()), align=8)
 
 
 @operation(_float(_int))

@@ -5,22 +5,23 @@ from typing import Final
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.buddy_allocator import block_at
 from squallpy.runtime.kernels.c_functions import CFunction, c_function
-from squallpy.runtime.kernels.hash_index import LOW, Shape, ask, is_of, peek, seek, table_of
+from squallpy.runtime.kernels.hash_index import LOW, ask, is_of, peek, seek, table_of
 from squallpy.runtime.kernels.hashing import hash_picked, hash_row
 from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
-from squallpy.runtime.kernels.postings import ALONE
+from squallpy.runtime.kernels.postings import ALONE, entry_of
 from squallpy.runtime.kernels.primary_index import indexed_columns, is_by_runs
 from squallpy.runtime.kernels.run_index import seek_record
+from squallpy.runtime.kernels.slice_lookup import entries_of
 from squallpy.runtime.kernels.trigger_steps import call, frame_at
 
-ASK: Final = 10  # addresses in the table
+ENTRIES: Final = 10  # addresses in the table
 FIND: Final = 18
 _CACHED: Final = 1 << 12  # records that are in the cache anyway
 _POSTING: Final = 4  # records of a posting that are asked for
 _KEYS_ALONE: Final = 1 << 60  # of the columns of a key: payloads are not asked for
-_FOUND: Final = 2 * at.CHUNK  # of the scratch: records that are found,
+_FOUND: Final = 2 * at.CHUNK  # of the scratch: records or entries that are found,
 _SOUGHT: Final = 3 * at.CHUNK  # and the rows that have a key to look for
 
 
@@ -51,7 +52,7 @@ def records_found(frame: Vector) -> int:
 
 @inlined
 def found_at(frame: Vector, row: int) -> int:
-    """Return the record that `find_rows` has found for a row, −1 if there is none."""
+    """Return the record or the entry that was found for a row, −1 if there is none."""
     return frame[frame[at.SCRATCH] + _FOUND + (row & (at.CHUNK - 1))]
 
 
@@ -64,19 +65,6 @@ def _put_key(frame: Vector, key: int, columns: int) -> int:
     for i in range(frame[at.KEY]):
         store(room, i, load(key, (columns >> (4 * i)) & 15))
     return room
-
-
-@inlined
-def _ask_index(
-    frame: Vector, table: int, shape: Shape, picks: int, keys: int, width: int, columns: int, rows: int
-) -> None:
-    """Note the hashes of rows by some columns, and where an index has them, and ask for its lines."""
-    scratch = frame[at.SCRATCH]
-    for row in range(rows):
-        room = _put_key(frame, keys + 8 * row * width, columns)
-        h = hash_picked(room, address(frame) + 8 * (picks + 1), frame[picks])
-        frame[scratch + row] = h
-        frame[scratch + at.CHUNK + row] = ask(table, shape, h)
 
 
 @c_function(6)
@@ -122,52 +110,60 @@ def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, befor
 
 
 @inlined
-def ask_ahead(frame: Vector, s: int, keys: int, width: int, columns: int, rows: int, steps: int) -> None:
-    """Ask for what the next rows of a delta, 64 at most, look up in a pool by slice `s`.
+def find_entries(frame: Vector, s: int, keys: int, width: int, columns: int, rows: int, steps: int) -> None:
+    """Find what slice `s` of a pool, −1: its group, has for the next rows of a delta, 64 at most; ask for the records.
 
     Args:
         keys: The address of the first row's keys, of so many words each.
         columns: Four bits for each key of the pool, from the lowest: the key of the delta that it equals.
     """
-    call(load(steps, ASK), address(frame), s, keys, width, columns, rows)
+    call(load(steps, ENTRIES), address(frame), s, keys, width, columns, rows)
 
 
 @c_function(6)
-def _ask_ahead(where: int, s: int, keys: int, width: int, columns: int, rows: int) -> int:
-    """Ask for lines of the index, then for those of records or postings, then for those of postings' records."""
+def _find_entries(where: int, s: int, keys: int, width: int, columns: int, rows: int) -> int:
+    """Ask for lines of the index, then for those of records or postings, then compare keys."""
     frame = frame_at(where)
-    if load(frame[HEAD], at.COUNT) < _CACHED:
-        return 0
-    places, scratch, own = frame[at.PLACES], frame[at.SCRATCH], frame[at.KEY]
-    picks = frame[at.BOUNDS] + s * (own + 1)
-    is_primary = s < 0 or (s == 0 and is_by_runs(frame))
+    places, scratch, own = frame[at.PLACES], where + 8 * frame[at.SCRATCH], frame[at.KEY]
+    picks, is_primary = frame[at.BOUNDS] + s * (own + 1), s < 0 or (s == 0 and is_by_runs(frame))
     place = places if is_primary else places + at.SLICE + s * at.SLICE_STRIDE
     (table, shape), wide, broad = table_of(frame[place]), frame[at.STRIDE], 8 * frame[at.PAYLOAD]
     records, payloads, arena = frame[places + at.KEYS], frame[places + at.WORDS], frame[place + at.ARENA]
-    _ask_index(frame, table, shape, picks, keys, width, columns, rows)
+    found, is_large = scratch + 8 * _FOUND, load(frame[HEAD], at.COUNT) >= _CACHED
     for row in range(rows):
-        h = frame[scratch + row]
-        entry = load(table, peek(table, shape, frame[scratch + at.CHUNK + row], h))
+        h = hash_picked(_put_key(frame, keys + 8 * row * width, columns), where + 8 * (picks + 1), frame[picks])
+        store(scratch, row, h)
+        store(scratch, at.CHUNK + row, ask(table, shape, h))
+    for row in range(rows):
+        h = load(scratch, row)
+        position = peek(table, shape, load(scratch, at.CHUNK + row), h)
+        store(scratch, at.CHUNK + row, position)
+        entry = load(table, position)
         number = (entry & LOW) - 1 if is_of(entry, h) else -1
-        frame[scratch + row] = -1
-        if number < 0:
-            continue
-        if is_primary or number >= ALONE:
-            record = number if is_primary else number - ALONE
-            prefetch(records + record * wide)
-            prefetch(payloads + record * broad)
-        else:
-            frame[scratch + row] = number
-            prefetch(block_at(arena, number))
-    for row in range(0 if is_primary else rows):
-        if frame[scratch + row] >= 0:
-            posting = block_at(arena, frame[scratch + row])
-            for i in range(min(_POSTING, load32(posting, at.LENGTH))):
-                record = load32(posting, at.RECORDS + i)
+        store(found, row, number)
+        if number >= 0 and is_large:
+            if is_primary or number >= ALONE:
+                record = number if is_primary else number - ALONE
                 prefetch(records + record * wide)
                 prefetch(payloads + record * broad)
+            else:
+                prefetch(block_at(arena, number))
+    for row in range(rows):
+        if load(found, row) >= 0:
+            key, h = _put_key(frame, keys + 8 * row * width, columns), load(scratch, row)
+            if is_primary:
+                store(found, row, entries_of(frame, key, h))
+                continue
+            number = entry_of(frame, s, key, h, load(scratch, at.CHUNK + row))
+            store(found, row, number)
+            if is_large and 0 <= number < ALONE:
+                posting = block_at(arena, number)
+                for i in range(min(_POSTING, load32(posting, at.LENGTH))):
+                    record = load32(posting, at.RECORDS + i)
+                    prefetch(records + record * wide)
+                    prefetch(payloads + record * broad)
     return 0
 
 
-AHEAD_STEPS: tuple[CFunction, CFunction] = (_ask_ahead, _find_rows)
+AHEAD_STEPS: tuple[CFunction, CFunction] = (_find_entries, _find_rows)
 """Functions whose addresses are in the table."""

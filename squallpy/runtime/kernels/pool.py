@@ -54,7 +54,6 @@ _SLICE_REGIONS = 3
 _BIRTH = 512  # words of a region at first: a page
 _AHEAD = 1 << 15  # records for which memory is got ready, at least; fewer are not worth a helper
 _LARGE = 1 << 17  # words of an index for whose growth memory is got ready
-_LEAST = 16  # rows for which an index that grows does so
 _UNWATCHED = _UNKNOWN = (0, 0)
 _SCALARS = pool_layout.SLICE_STATE - pool_layout.COUNT  # of the head, before those of slices
 _GIVEN = np.empty(0, np.int64)  # a lifting of payloads that are given
@@ -170,7 +169,7 @@ class Pool(OrderedContainer):
             done = add(start, stop)
             assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
             if growing:
-                grow_on(frame, max(_LEAST, done - start))
+                grow_on(frame)
             if done < stop:
                 self.make_room()
         if len(self) >= self._ready:
@@ -330,10 +329,10 @@ class Pool(OrderedContainer):
         rings = ", ".join(ring.name for ring in self.payload.rings)
         return f"Pool({self.key_width} → {rings}; {len(self)} records)"
 
-    def tend(self, rows: int) -> None:
-        """Let its indexes, which may be growing, do so by what so many rows are due, and look ahead."""
+    def tend(self) -> None:
+        """Let its indexes, which may be growing, do so as far as is due, and look ahead."""
         if self._area.head[pool_layout.GROWING]:
-            grow_on(self._area.current(), max(_LEAST, rows))
+            grow_on(self._area.current())
         if len(self) >= self._ready:
             self._look_ahead()
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.cofactor_lifting import lift_payload
+from squallpy.runtime.kernels.counted_records import add_counted
 from squallpy.runtime.kernels.hash_index import (
     HIGH,
     LOW,
@@ -46,7 +47,7 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import add, copy, is_zero
 from squallpy.runtime.kernels.postings import ask_unlink, has_room, link, link_between, renumber, unlink, unlink_all
-from squallpy.runtime.kernels.primary_index import hash_record, is_by_runs
+from squallpy.runtime.kernels.primary_index import first_slice, hash_record, is_by_runs
 from squallpy.runtime.kernels.run_index import ALLOWED, drop_from_run, enter_newest, seek_in_runs, seek_record
 from squallpy.runtime.kernels.stored_keys import has_put, key_of_record, move_key
 
@@ -181,12 +182,14 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
     key, payload, lifted = frame[at.KEY], frame[at.PAYLOAD], lifting.shape[0] > 0
     if rows.shape[1] != key or payloads.shape[0] != rows.shape[0] or (payloads.shape[1] != payload and not lifted):
         return -1
+    base, given = address(rows), address(payloads)
+    if not lifted:
+        start = add_counted(frame, base, given, start, stop)
     if is_by_runs(frame):
-        return _upsert_runs(frame, address(rows), address(payloads), start, stop)
+        return _upsert_runs(frame, base, given, start, stop)
     head, places, scratch = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH]
     (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
     wide, broad, stride, unit = 8 * key, 8 * payload, 8 * payloads.shape[1], frame[at.UNIT]
-    base, given = address(rows), address(payloads)
     count = load(head, at.COUNT)
     for chunk in range(start, stop, at.CHUNK):
         here = min(at.CHUNK, stop - chunk)
@@ -231,14 +234,15 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
     return stop
 
 
-@kernel(f"void({VECTOR}, int64)")
-def grow_on(frame: Vector, rows: int) -> None:
-    """Let tables that grow do so by what so many rows are due."""
-    place = frame[at.PLACES]
-    growing = go_on_growing(frame[place], rows)
-    for s in range(frame[at.SLICES]):
-        growing |= go_on_growing(frame[place + at.SLICE + s * at.SLICE_STRIDE], rows)
-    store(frame[HEAD], at.GROWING, 1 if growing else 0)
+@kernel(f"void({VECTOR})")
+def grow_on(frame: Vector) -> None:
+    """Let tables that grow do so as far as is due with the entries that they have."""
+    place, head = frame[at.PLACES], frame[HEAD]
+    growing = go_on_growing(frame[place], load(head, at.ENTRIES if is_by_runs(frame) else at.COUNT))
+    for s in range(first_slice(frame), frame[at.SLICES]):
+        live = load(head, at.SLICE_STATE + s * at.STATE + at.LIVE)
+        growing |= go_on_growing(frame[place + at.SLICE + s * at.SLICE_STRIDE], live)
+    store(head, at.GROWING, 1 if growing else 0)
 
 
 @making

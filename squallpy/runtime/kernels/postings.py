@@ -136,11 +136,8 @@ def _peeked(table: int, position: int, h: int) -> int:
 def _position(frame: Vector, s: int, h: int, record: int) -> int:
     """Find the position of the entry in the index to which a linked record belongs."""
     place, columns = _place(frame, s), _columns(frame, s)
-    (table, shape), picks, key = (
-        table_of(frame[place]),
-        address(frame) + 8 * (columns + 1),
-        key_of_record(frame, record),
-    )
+    (table, shape), key = table_of(frame[place]), key_of_record(frame, record)
+    picks = address(frame) + 8 * (columns + 1)
     return _seek(frame, table, shape, home(h, shape), h, key, picks, frame[columns], frame[place + at.ARENA])
 
 
@@ -468,15 +465,15 @@ def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
 
 
 @inlined
-def entry_of(frame: Vector, s: int, key: int) -> int:
+def entry_of(frame: Vector, s: int, key: int, hashed: int = 0, start: int = -1) -> int:
     """Find what the index has for the columns of slice `s` in the key at an address, −1 if nothing.
 
-    A posting, which ascends then, or a record that is alone (`ALONE`).
+    A posting, which ascends then, or a record that is alone (`ALONE`). A hash may be given, and where it was peeked.
     """
-    place, columns, h = _place(frame, s), _columns(frame, s), _hash(frame, s, key)
+    place, columns, h = _place(frame, s), _columns(frame, s), hashed if start >= 0 else _hash(frame, s, key)
     (table, shape), arena = table_of(frame[place]), frame[place + at.ARENA]
-    picks = address(frame) + 8 * (columns + 1)
-    position = _seek(frame, table, shape, home(h, shape), h, key, picks, frame[columns], arena)
+    picks, start = address(frame) + 8 * (columns + 1), start if start >= 0 else home(h, shape)
+    position = _seek(frame, table, shape, start, h, key, picks, frame[columns], arena)
     if position < 0:
         return -1
     number = (load(table, position) & LOW) - 1

@@ -1,0 +1,166 @@
+"""Rows added to a pool of counts, or of a count and an exact sum, by code in which widths are constants.
+
+    (7,) → ⟨2, 30⟩   added to   {(7,): ⟨1, 15⟩}   →   {(7,): ⟨3, 45⟩}
+
+Most views are such. What seldom happens ends it, and is done by the code for all layouts (`pool_records.py`): a record
+whose payload comes to be 0, a key that 32 bits do not hold, a chunk without room.
+"""
+
+from typing import Final
+
+from squallpy.runtime.kernels import pool_layout as at
+from squallpy.runtime.kernels.hash_index import HIGH, LOW, ask, insert, is_of, peek, seek, table_of
+from squallpy.runtime.kernels.hashing import hash_row
+from squallpy.runtime.kernels.intrinsics import load, prefetch, store
+from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined
+from squallpy.runtime.kernels.memory_area import HEAD
+from squallpy.runtime.kernels.page_watch import mark_written
+from squallpy.runtime.kernels.payload_arithmetic import copy
+from squallpy.runtime.kernels.postings import has_room, link
+from squallpy.runtime.kernels.primary_index import hash_record, is_by_runs
+from squallpy.runtime.kernels.ring_arithmetic import exact_add
+from squallpy.runtime.kernels.run_index import ALLOWED, enter_newest, seek_in_runs
+from squallpy.runtime.kernels.stored_keys import has_put
+
+_ANY: Final = 0  # columns of a key, as many as the pool has
+_OTHER, _COUNTS, _COUNT_AND_SUM = 0, 1, 2  # payloads
+_SUM_WORDS: Final = 3  # of a count and a sum
+
+_link = called(link.py_func)  # type: ignore[attr-defined]
+
+
+@inlined
+def _kind_of(frame: Vector) -> int:
+    """Tell which payloads a pool has."""
+    if frame[at.LANES] == 2 and frame[at.RINGS] == 0 and frame[at.RINGS + 1] == 1:
+        return _COUNT_AND_SUM
+    for lane in range(frame[at.LANES]):
+        if frame[at.RINGS + lane] != 0:
+            return _OTHER
+    return _COUNTS
+
+
+@inlined
+def _has_added(target: int, source: int, kind: int, words: int) -> bool:
+    """Add a payload to another; False, and nothing is changed, if nothing would be left."""
+    if kind == _COUNT_AND_SUM:
+        n = load(target, 0) + load(source, 0)
+        lo, hi = exact_add(load(target, 1), load(target, 2), load(source, 1), load(source, 2))
+        if n | lo | hi == 0:
+            return False
+        store(target, 0, n)
+        store(target, 1, lo)
+        store(target, 2, hi)
+        return True
+    left = 0
+    for i in range(words):
+        left |= load(target, i) + load(source, i)
+    for i in range(words if left != 0 else 0):
+        store(target, i, load(target, i) + load(source, i))
+    return left != 0
+
+
+@inlined
+def _is_nothing(source: int, words: int) -> bool:
+    """True if all words of a payload are 0."""
+    some = 0
+    for i in range(words):
+        some |= load(source, i)
+    return some == 0
+
+
+@inlined
+def _hash(frame: Vector, row: int, columns: int) -> int:
+    """Hash of a row's key."""
+    return hash_row(row, 1) if columns == 1 else hash_record(frame, row)
+
+
+@inlined
+def _add(
+    frame: Vector, base: int, given: int, start: int, stop: int, columns: int, kind: int, words: int, by_runs: bool
+) -> int:
+    """Add rows; return the first that is not added, or `stop`.
+
+    Args:
+        columns: 1, or `_ANY`.
+        words: Those of a payload.
+        by_runs: The index is by runs.
+    """
+    head, places, scratch = frame[HEAD], frame[at.PLACES], address(frame) + 8 * frame[at.SCRATCH]
+    (table, shape), keys, payloads = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
+    width, unit, count = columns if columns != _ANY else frame[at.KEY], frame[at.UNIT], load(head, at.COUNT)
+    positions, is_watched, has_slices = scratch + 8 * at.CHUNK, frame[at.WATCHED] > 0, frame[at.SLICES] > 0
+    for chunk in range(start, stop, at.CHUNK):
+        here, linked, passed = min(at.CHUNK, stop - chunk), count, 0
+        if not has_room(frame, count):
+            store(head, at.COUNT, count)
+            return chunk
+        for j in range(here):
+            h = _hash(frame, base + 8 * width * (chunk + j), columns)
+            store(scratch, j, h)
+            store(positions, j, ask(table, shape, h))
+        for j in range(here):
+            h = load(scratch, j)
+            position = peek(table, shape, load(positions, j), h)
+            store(positions, j, position)
+            entry = load(table, position)
+            if is_of(entry, h):
+                record = (entry & LOW) - 1
+                prefetch(keys + record * unit * width)
+                prefetch(payloads + record * 8 * words)
+                if words > 1:
+                    prefetch(payloads + (record + 1) * 8 * words - 8)  # its end is perhaps in the next line
+        for j in range(here):
+            h, row, source = load(scratch, j), base + 8 * width * (chunk + j), given + 8 * words * (chunk + j)
+            if by_runs:
+                position, more = seek_in_runs(frame, count, table, shape, load(positions, j), h, row)
+                record, passed = position, passed + more
+            else:
+                position = seek(table, shape, load(positions, j), h, row, width, keys, unit)
+                record = (load(table, position) & LOW) - 1 if position >= 0 else -1
+            is_done = True
+            if record >= 0:
+                is_done = _has_added(payloads + 8 * words * record, source, kind, words)
+                if is_watched:
+                    mark_written(frame, record)
+            elif not _is_nothing(source, words):
+                is_done = has_put(frame, count, row)
+                if is_done:
+                    if by_runs:
+                        enter_newest(frame, table, shape, ~position, h, count, row)
+                    else:
+                        insert(table, shape, ~position, (h & HIGH) | (count + 1))
+                    copy(payloads + 8 * words * count, source, words)
+                    if is_watched:
+                        mark_written(frame, count)
+                    count += 1
+            if not is_done:
+                if has_slices:
+                    _link(frame, linked, count)
+                store(head, at.COUNT, count)
+                return chunk + j
+        if has_slices:
+            _link(frame, linked, count)
+        if by_runs:
+            store(head, at.PASSED, max(0, load(head, at.PASSED) + passed - ALLOWED * here))
+    store(head, at.COUNT, count)
+    return stop
+
+
+@called
+def add_counted(frame: Vector, base: int, given: int, start: int, stop: int) -> int:
+    """Add rows whose keys and payloads stand at addresses; return the first that is not added, which may be `start`."""
+    kind, words, is_single = _kind_of(frame), frame[at.PAYLOAD], frame[at.KEY] == 1
+    if kind == _COUNT_AND_SUM:
+        if is_by_runs(frame):
+            return _add(frame, base, given, start, stop, _ANY, _COUNT_AND_SUM, _SUM_WORDS, True)
+        if is_single:
+            return _add(frame, base, given, start, stop, 1, _COUNT_AND_SUM, _SUM_WORDS, False)
+        return _add(frame, base, given, start, stop, _ANY, _COUNT_AND_SUM, _SUM_WORDS, False)
+    if is_by_runs(frame) or kind == _OTHER:
+        return start
+    if words > 1:
+        return _add(frame, base, given, start, stop, _ANY, _COUNTS, words, False)
+    if is_single:
+        return _add(frame, base, given, start, stop, 1, _COUNTS, 1, False)
+    return _add(frame, base, given, start, stop, _ANY, _COUNTS, 1, False)
