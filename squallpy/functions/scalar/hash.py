@@ -1,4 +1,4 @@
-"""Hashes and encodings of texts, as the bytes of UTF-8."""
+"""Hashes of values, as Spark has them; hashes and encodings of texts, as the bytes of UTF-8."""
 
 from squallpy.base.types import BIGINT, INT, VARCHAR
 from squallpy.functions.entries import Operation, declare_derived, native

@@ -14,7 +14,7 @@ from typing import Any
 from squallpy.runtime.evaluate.scalar.json import READER
 
 OrderText = Callable[[Any], str]
-ESCAPE, END, VALUE = "\x01", "\x01\x01", "\x01\x04"
+END, VALUE = "\x01\x01", "\x01\x04"
 """What ends a text, and what stands before the value itself."""
 _ESCAPED = str.maketrans({"\x00": "\x01\x02", "\x01": "\x01\x03"})
 _OTHER_DIGITS = str.maketrans("0123456789", "9876543210")

@@ -1,4 +1,4 @@
-"""Evaluators of hashes and encodings of texts, which compute each distinct text once."""
+"""Evaluators of hashes and encodings: of texts, each that differs once, and of values of any type, as Spark's HASH."""
 
 import hashlib
 from base64 import b64encode

@@ -44,15 +44,23 @@ def parse_path(text: str) -> Path | None:
     return tuple(steps) if text.startswith("$") else None
 
 
+def _decoded(text: str) -> Any:
+    """Decode JSON; None for what is none."""
+    try:
+        return READER.decode(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def value_at_path(text: str, steps: Path | None) -> str | None:
     """Extract the value at a path, a text unchanged, others as JSON; None for null, a missing value and invalid
     JSON."""
+    found: Any = None if steps is None else _decoded(text)
     try:
-        found: Any = None if steps is None else READER.decode(text)
         for step in steps or ():
             fits = isinstance(found, list if isinstance(step, int) else dict)
             found = found[step] if fits else None
-    except (ValueError, LookupError, RecursionError):
+    except LookupError:
         return None
     return held_element(found)
 
@@ -168,14 +176,6 @@ def nested_size(call: Call, args: Evaluated) -> VectorFunction:
 def json_at(call: Call, args: Evaluated) -> VectorFunction:
     steps = parse_path(parameter(call, 1))
     return _of_documents(call, args, lambda document: value_at_path(document, steps))
-
-
-def _decoded(text: str) -> Any:
-    """Decode JSON; None for what is none."""
-    try:
-        return READER.decode(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 @value_evaluator("json_array_length")
