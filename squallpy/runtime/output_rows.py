@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.base.keys import NULL, is_plain
+from squallpy.base.keys import is_plain
 from squallpy.base.rings import Ring
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Column, columns
@@ -20,6 +20,7 @@ from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, arrow_type, full, take, to_arrow
 from squallpy.runtime.formats.text_columns import NESTED
+from squallpy.runtime.kernels import first_rows
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_columns import unpack
@@ -182,7 +183,7 @@ class Printer:
                 rank = rank[moved]
                 differs |= rank[1:] != rank[:-1]
             equal = np.flatnonzero(~differs)
-            equal = equal[(frame.keys[sorted_rows[equal]] != frame.keys[sorted_rows[equal + 1]]).any(axis=1)]
+            equal = equal[sorted_rows[equal] != sorted_rows[equal + 1]]  # not one row, printed several times
             if not len(equal):
                 break
             label = np.append(0, differs).cumsum()
@@ -219,40 +220,30 @@ class Printer:
         return Vec(_check_range(value, measure.column), valid)
 
 
-def _first_order(output: OutputSpec, pool: PoolPlan) -> Callable[[Words, Words, Words, Words], Any] | None:
-    """Make a test that marks groups which may sort before a bar by the first expression of ORDER BY.
+def _first_order(output: OutputSpec, pool: PoolPlan) -> Words:
+    """Tell which words of groups have the order of the first expression of ORDER BY (`first_rows`).
 
-    Its words have the order of its values, if it is an exact sum, a count, or a key. Where it is NULL, or the bar's is,
-    groups are marked.
+    It is an exact sum, a count, or a key, or there are none.
     """
+    words = np.zeros(first_rows.ORDER, np.int64)
     expr, down, _ = output.order[0] if output.order else (None, False, False)
     if not isinstance(expr, Column):
-        return None
-    column = expr
+        return words
+    column, merges = expr, output.having is None and output.times is None
+    rows = (pool.payload.offsets[output.count], output.repeat, merges)
     places = {key.id: place for place, key in enumerate(pool.keys)}
     if (place := places.get(expr.id)) is not None:
-        if not is_plain(expr.type):
-            return None
-        return lambda keys, _, bar, __: (
-            (keys[:, place] >= bar[:, place] if down else keys[:, place] <= bar[:, place])
-            | (keys[:, place] == NULL)
-            | (bar[:, place] == NULL)
-        )
+        if is_plain(expr.type):
+            words[: first_rows.BARRED] = first_rows.OF_KEY, down, place, 0, *rows
+        return words
     measure = next((m for m in output.measures if m.column.id == column.id), None)
     if measure is None or measure.function not in ("sum", "count") or not _is_lane(measure, pool):
-        return None
+        return words
     ((_, lane),), ((_, present),) = measure.value, measure.present or measure.value
-    at, count = pool.payload.offsets[lane], pool.payload.offsets[present]
-    upper = at + (pool.payload.rings[lane] is Ring.EXACT)  # NB: where upper words are equal, the group may be before it
-
-    def test(_: Words, words: Words, __: Words, bar: Words) -> Any:
-        ahead = words[:, upper] >= bar[:, upper] if down else words[:, upper] <= bar[:, upper]
-        if upper != at:
-            low, limit = words[:, at].view(np.uint64), bar[:, at].view(np.uint64)
-            ahead &= (words[:, upper] != bar[:, upper]) | ((low >= limit) if down else (low <= limit))
-        return ahead | (words[:, count] == 0) | (bar[:, count] == 0)
-
-    return test
+    kind = first_rows.OF_SUM if pool.payload.rings[lane] is Ring.EXACT else first_rows.OF_WORD
+    at = pool.payload.offsets
+    words[: first_rows.BARRED] = kind, down, at[lane], at[present], *rows
+    return words
 
 
 def _is_lane(measure: Measure, pool: PoolPlan) -> bool:

@@ -330,7 +330,7 @@ class Output:
         cut = (output.limit is not None or output.offset) and not output.single
         self.is_followed = False
         """True if it is told of each change, so that its first groups are known."""
-        self._top = TopK(self._printer, pool.name, len(pool.keys), output.offset, output.limit) if cut else None
+        self._top = TopK(self._printer, pool, output.offset, output.limit) if cut else None
 
     @property
     def is_cut(self) -> bool:
@@ -359,16 +359,18 @@ class Output:
         elif self._top and not rows.settled().count:
             return self.nothing
         if self._top:
-            keys, words = rows.take(len(self._pool.keys), self._pool.payload.width, 2)
-            return self.moved(store, self._top.before(store), keys, words[len(keys) :], words[: len(keys)])
+            old, count = self._top.before(store), rows.settled().count
+            return self._new_head(store, old, self._top.after(store, rows.words, count, 2))
         return self._later(store.dictionary, self._pairs if with_old else self._singles, rows)
 
-    def moved(
-        self, store: Store, old: FirstGroups | None, keys: Words, words: Words, before: Words | None = None
-    ) -> Changes:
-        """Print the change of the first groups, when some groups have these payloads now, and perhaps had those."""
+    def moved(self, store: Store, old: FirstGroups | None, keys: Words, words: Words) -> Changes:
+        """Print the change of the first groups, when some groups have these payloads now."""
         assert self._top
-        new = self._top.after(store, keys, words, before)
+        noted = np.concatenate([keys.ravel(), words.ravel()])
+        return self._new_head(store, old, self._top.after(store, noted, len(keys), 1))
+
+    def _new_head(self, store: Store, old: FirstGroups | None, new: FirstGroups) -> Changes:
+        """Print the change from some first groups to others."""
         return self.nothing if new is old else self._moves(old, new, store.dictionary)
 
     def compared(self, keys: Words, words: Words, first: bool, names: Dictionary) -> Changes:
