@@ -17,7 +17,7 @@ from typing import ClassVar, Final
 from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
-from squallpy.codegen.domains import Domain
+from squallpy.codegen.domains import MOST_KEYS, Domain, columns_word
 from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds, print_key, print_text, real_word
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.codegen.pre_aggregation import RESERVED as ROW_NAMES
@@ -189,13 +189,19 @@ class DerivationPrinter(GroupBody):
             return
         lines("for record in range(count_of(touched)):")
         lines(f"    group = key_of(touched, record, {width})")
-        if self.domain:
+        rows, domain = "min(64, count_of(touched) - record)", self.domain
+        is_together = width <= MOST_KEYS and not (domain and domain.view == self.aux.source.name)
+        if domain or is_together:
             lines("    if record & 63 == 0:")
-            rows = f"{self.domain.columns}, min(64, count_of(touched) - record)"
-            lines(f"        find_rows(domain, group, {width}, {rows}, 0, steps)")
+        if domain:
+            lines(f"        find_rows(domain, group, {width}, {domain.columns}, {rows}, 0, steps)")
+        if is_together:
+            before = "records_found(domain)" if domain else "0"
+            lines(f"        find_rows(source, group, {width}, {columns_word(range(width))}, {rows}, {before}, steps)")
+        if domain:
             lines("    if found_at(domain, record) < 0:")
             lines("        continue")
-        lines("    now = find(source, group, steps)")
+        lines(f"    now = {'found_at(source, record)' if is_together else 'find(source, group, steps)'}")
         lines("    for half in range(2):")
         lines("        if half == 1 and now < 0:")
         lines("            continue")

@@ -3,7 +3,7 @@
 Q += ΔN1(partkey, avg) ⋈ M_PART(partkey) ⋈ …      →   of the touched groups, ΔN1 has those that M_PART has
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from squallpy.base.records import dataclass
 from squallpy.base.types import Kind
@@ -12,7 +12,7 @@ from squallpy.physical.plan import Derive, Feed, Lookup, Plan, PoolPlan, Update
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.views import View
 
-_MOST_KEYS = 15  # positions of four bits that a word has room for
+MOST_KEYS = 15  # positions of four bits that a word has room for
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,12 @@ class Domain:
     @property
     def columns(self) -> int:
         """Four bits for each key of the view, from the lowest."""
-        return sum(position << (4 * i) for i, position in enumerate(self.positions))
+        return columns_word(self.positions)
+
+
+def columns_word(positions: Iterable[int]) -> int:
+    """Encode positions, of which there are at most `MOST_KEYS`, as four bits each, from the lowest."""
+    return sum(position << (4 * i) for i, position in enumerate(positions))
 
 
 def find_domain(plan: Plan, feed: Feed, delta: View) -> Domain | None:
@@ -63,7 +68,7 @@ def _probed(update: Update, delta: View, feed: Feed, pools: Mapping[str, PoolPla
             keys = [delta.keys[update.variables.index(v)] for _, v in sorted(step.bound_keys, key=lambda key: key[0])]
             positions = [_position(column, delta, feed) for column in keys]
             same = all(key.type == column.type for key, column in zip(pools[source].keys, keys, strict=True))
-            if same and 0 < len(positions) <= _MOST_KEYS and None not in positions:
+            if same and 0 < len(positions) <= MOST_KEYS and None not in positions:
                 return Domain(source, tuple(p for p in positions if p is not None))
     return None
 

@@ -57,11 +57,11 @@ class AddedRows:
 
     def add(self, lines: Lines) -> None:
         """Print that they are added to a target that has no sorted index, its groups noted before."""
+        rows = f"{self.target}, {self.keys}, {self.words}, {self.added}, steps"
         if self.touched:
-            note = f"note_rows({self.touched}, {self.target}, {self.keys}, {self.added}, steps, {self.noting})"
-            lines(f"if {note} < 0:")
-            lines("    return -2")
-        lines(f"if add_rows({self.target}, {self.keys}, {self.words}, {self.added}, steps, {self.pool}) < 0:")
+            lines(f"if add_noted_rows({self.touched}, {rows}, {self.noting}, {self.pool}) < 0:")
+        else:
+            lines(f"if add_rows({rows}, {self.pool}) < 0:")
         lines("    return -2")
 
 

@@ -24,7 +24,7 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {  # by module
     "look_ahead": ("find_entries", "find_keys", "find_rows", "found_at", "records_found"),
     "sorted_steps": ("advance_extremes", "sort_rows"),
     "range_steps": ("end_of", "entry_of", "middle", "next_between", "overlay", "real_of_rank", "sum_between"),
-    "touched_groups": ("note_rows",),
+    "touched_groups": ("add_noted_rows",),
     "key_marks": ("mark_key",),
     "kernel_compiler": ("address", "called", "kernel"),
 }

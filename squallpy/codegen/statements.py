@@ -210,10 +210,11 @@ class StatementPrinter:
     def _add(self, lines: Lines, target: PoolPlan, rows: str, keys: str = "out_keys", words: str = "out_words") -> None:
         """Print that rows are added to the target and its sorted indexes, their groups noted before if somebody has to
         know."""
+        added = f"target, {keys}, {words}, {rows}, steps"
         if target.name in self.watched:
-            lines(f"if note_rows(touched, target, {keys}, {rows}, steps, noting) < 0:")
-            lines("    return -2")
-        lines("result = 0" if target.is_ordered else f"result = add_rows(target, {keys}, {words}, {rows}, steps, pool)")
+            lines(f"result = add_noted_rows(touched, {added}, noting, pool)")
+        else:
+            lines("result = 0" if target.is_ordered else f"result = add_rows({added}, pool)")
         for i in range(len(target.orders)):
             lines(f"if sort_rows(sorted_{i}, {keys}, {words}, {rows}, steps, sorting_{i}) < 0:")
             lines("    return -2")

@@ -35,7 +35,7 @@ from squallpy.runtime.kernels.range_steps import RANGE_STEPS
 from squallpy.runtime.kernels.real_lanes import REAL_STEPS, ROOM
 from squallpy.runtime.kernels.sorted_steps import SORTED_STEPS, Extremes, SortedRows
 from squallpy.runtime.kernels.text_steps import NAMES
-from squallpy.runtime.kernels.touched_groups import NOTE_ROWS
+from squallpy.runtime.kernels.touched_groups import ADD_NOTED
 from squallpy.runtime.kernels.trigger_steps import APPENDING, STEPS
 
 NativeFunction = Callable[[int], int]
@@ -67,7 +67,7 @@ class FunctionTable:
         self._called = _GROW(self._grow)
         grow = int(ctypes.cast(self._called, ctypes.c_void_p).value or 0)
         self._room = np.empty(room, np.int64)
-        steps = [grow, *(step.address for step in STEPS), self._room.ctypes.data, 0, NOTE_ROWS.address]
+        steps = [grow, *(step.address for step in STEPS), self._room.ctypes.data, 0, ADD_NOTED.address]
         find_entries, find_rows = AHEAD_STEPS
         steps += [find_entries.address, *(step.address for step in REAL_STEPS), *[0] * ROOM, find_rows.address]
         steps += [step.address if has_blocks else 0 for step in BLOCK_STEPS]

@@ -30,6 +30,12 @@ _link = called(link.py_func)  # type: ignore[attr-defined]
 
 
 @inlined
+def scratch_of(frame: Vector) -> int:
+    """Return the address of a pool's scratch."""
+    return address(frame) + 8 * frame[at.SCRATCH]
+
+
+@inlined
 def _kind_of(frame: Vector) -> int:
     """Tell which payloads a pool has."""
     if frame[at.LANES] == 2 and frame[at.RINGS] == 0 and frame[at.RINGS + 1] == 1:
@@ -77,16 +83,26 @@ def _hash(frame: Vector, row: int, columns: int) -> int:
 
 @inlined
 def _add(
-    frame: Vector, base: int, given: int, start: int, stop: int, columns: int, kind: int, words: int, by_runs: bool
+    frame: Vector,
+    base: int,
+    given: int,
+    start: int,
+    stop: int,
+    asked: int,
+    columns: int,
+    kind: int,
+    words: int,
+    by_runs: bool,
 ) -> int:
     """Add rows; return the first that is not added, or `stop`.
 
     Args:
+        asked: As `add_counted` has it.
         columns: 1, or `_ANY`.
         words: Those of a payload.
         by_runs: The index is by runs.
     """
-    head, places, scratch = frame[HEAD], frame[at.PLACES], address(frame) + 8 * frame[at.SCRATCH]
+    head, places, scratch = frame[HEAD], frame[at.PLACES], asked if asked != 0 else scratch_of(frame)
     (table, shape), keys, payloads = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
     width, unit, count = columns if columns != _ANY else frame[at.KEY], frame[at.UNIT], load(head, at.COUNT)
     positions, is_watched, has_slices = scratch + 8 * at.CHUNK, frame[at.WATCHED] > 0, frame[at.SLICES] > 0
@@ -95,11 +111,11 @@ def _add(
         if not has_room(frame, count):
             store(head, at.COUNT, count)
             return chunk
-        for j in range(here):
+        for j in range(here if asked == 0 else 0):
             h = _hash(frame, base + 8 * width * (chunk + j), columns)
             store(scratch, j, h)
             store(positions, j, ask(table, shape, h))
-        for j in range(here):
+        for j in range(here if asked == 0 else 0):
             h = load(scratch, j)
             position = peek(table, shape, load(positions, j), h)
             store(positions, j, position)
@@ -148,19 +164,23 @@ def _add(
 
 
 @called
-def add_counted(frame: Vector, base: int, given: int, start: int, stop: int) -> int:
-    """Add rows whose keys and payloads stand at addresses; return the first that is not added, which may be `start`."""
+def add_counted(frame: Vector, base: int, given: int, start: int, stop: int, asked: int) -> int:
+    """Add rows whose keys and payloads stand at addresses; return the first that is not added, which may be `start`.
+
+    Args:
+        asked: Where the hashes of at most a chunk of rows stand, and where they were peeked; 0: nowhere.
+    """
     kind, words, is_single = _kind_of(frame), frame[at.PAYLOAD], frame[at.KEY] == 1
     if kind == _COUNT_AND_SUM:
         if is_by_runs(frame):
-            return _add(frame, base, given, start, stop, _ANY, _COUNT_AND_SUM, _SUM_WORDS, True)
+            return _add(frame, base, given, start, stop, asked, _ANY, _COUNT_AND_SUM, _SUM_WORDS, True)
         if is_single:
-            return _add(frame, base, given, start, stop, 1, _COUNT_AND_SUM, _SUM_WORDS, False)
-        return _add(frame, base, given, start, stop, _ANY, _COUNT_AND_SUM, _SUM_WORDS, False)
+            return _add(frame, base, given, start, stop, asked, 1, _COUNT_AND_SUM, _SUM_WORDS, False)
+        return _add(frame, base, given, start, stop, asked, _ANY, _COUNT_AND_SUM, _SUM_WORDS, False)
     if is_by_runs(frame) or kind == _OTHER:
         return start
     if words > 1:
-        return _add(frame, base, given, start, stop, _ANY, _COUNTS, words, False)
+        return _add(frame, base, given, start, stop, asked, _ANY, _COUNTS, words, False)
     if is_single:
-        return _add(frame, base, given, start, stop, 1, _COUNTS, 1, False)
-    return _add(frame, base, given, start, stop, _ANY, _COUNTS, 1, False)
+        return _add(frame, base, given, start, stop, asked, 1, _COUNTS, 1, False)
+    return _add(frame, base, given, start, stop, asked, _ANY, _COUNTS, 1, False)

@@ -75,7 +75,7 @@ def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, befor
     picks, count, by_runs = indexed_columns(frame), load(frame[HEAD], at.COUNT), is_by_runs(frame)
     (table, shape), unit, broad = table_of(frame[places]), frame[at.UNIT], 8 * frame[at.PAYLOAD]
     records, payloads, wide = frame[places + at.KEYS], frame[places + at.WORDS], unit * own
-    found, sought, n = scratch + 8 * _FOUND, scratch + 8 * _SOUGHT, 0
+    found, sought, n, m = scratch + 8 * _FOUND, scratch + 8 * _SOUGHT, 0, 0
     for row in range(rows):
         store(found, row, -1)
         if before == 0 or load(before, row) >= 0:
@@ -85,16 +85,19 @@ def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, befor
             store(scratch, n, h)
             store(scratch, at.CHUNK + n, ask(table, shape, h))
             n += 1
-    for i in range(n if count >= _CACHED else 0):
-        h = load(scratch, i)
+    for i in range(n):  # without a jump: which rows find an entry of their hash nobody could predict
+        h, row = load(scratch, i), load(sought, i)
         position = peek(table, shape, load(scratch, at.CHUNK + i), h)
-        store(scratch, at.CHUNK + i, position)
-        entry = load(table, position)
-        if is_of(entry, h):
-            prefetch(records + ((entry & LOW) - 1) * wide)
-            if columns & _KEYS_ALONE == 0:
-                prefetch(payloads + ((entry & LOW) - 1) * broad)
-    for i in range(n):
+        store(sought, m, row)
+        store(scratch, m, h)
+        store(scratch, at.CHUNK + m, position)
+        m += is_of(load(table, position), h)
+    for i in range(m if count >= _CACHED else 0):
+        record = (load(table, load(scratch, at.CHUNK + i)) & LOW) - 1
+        prefetch(records + record * wide)
+        if columns & _KEYS_ALONE == 0:
+            prefetch(payloads + record * broad)
+    for i in range(m):
         row, h, start = load(sought, i), load(scratch, i), load(scratch, at.CHUNK + i)
         key = _put_key(frame, keys + 8 * row * width, columns)
         if by_runs:

@@ -184,7 +184,7 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
         return -1
     base, given = address(rows), address(payloads)
     if not lifted:
-        start = add_counted(frame, base, given, start, stop)
+        start = add_counted(frame, base, given, start, stop, 0)
     if is_by_runs(frame):
         return _upsert_runs(frame, base, given, start, stop)
     head, places, scratch = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH]

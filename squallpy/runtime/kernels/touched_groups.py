@@ -7,6 +7,7 @@ from typing import Final
 
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.c_functions import c_function
+from squallpy.runtime.kernels.counted_records import add_counted, scratch_of
 from squallpy.runtime.kernels.hash_index import HIGH, LOW, ask, full, home, insert, is_of, peek, seek, table_of
 from squallpy.runtime.kernels.intrinsics import load, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
@@ -15,14 +16,16 @@ from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.primary_index import hash_record
 from squallpy.runtime.kernels.run_index import seek_record
 from squallpy.runtime.kernels.stored_keys import WIDE, key_at
-from squallpy.runtime.kernels.trigger_steps import GROW, call, frame_at
+from squallpy.runtime.kernels.trigger_steps import GROW, call, frame_at, may_repeat, upsert_rows
 
-NOTE: Final = 9  # the address of `note_rows` in the table of addresses
+NOTE: Final = 9  # the address of `add_noted_rows` in the table of addresses
+_BITS: Final = 31  # of a number of rows; behind them stand numbers of pools
+_POOL_BITS: Final = 16
 
 
 @inlined
 def _ask(source: Vector, scratch: int, keys: int, rows: int) -> None:
-    """Note the hashes of keys and where a view may have them, and ask for the lines of these records."""
+    """Note the hashes of keys and where they are peeked in a view, and ask for the lines of these records."""
     places, width, broad = source[at.PLACES], source[at.KEY], source[at.PAYLOAD]
     (table, shape), words = table_of(source[places]), source[places + at.WORDS]
     for row in range(rows):
@@ -37,6 +40,7 @@ def _ask(source: Vector, scratch: int, keys: int, rows: int) -> None:
         if is_of(entry, h):
             prefetch(key_at(source, (entry & LOW) - 1))
             prefetch(words + 8 * ((entry & LOW) - 1) * broad)
+            prefetch(words + 8 * (entry & LOW) * broad - 8)  # its end is perhaps in the next line
 
 
 @inlined
@@ -84,26 +88,45 @@ def note_groups(touched: Vector, source: Vector, keys: Vector, first: int) -> in
 
 
 @inlined
-def note_rows(touched: Vector, source: Vector, keys: int, rows: int, steps: int, pool: int) -> int:
-    """Note the groups of rows before these are added to a view; −2 if there is no memory.
+def add_noted_rows(
+    touched: Vector, source: Vector, keys: int, words: int, rows: int, steps: int, noting: int, pool: int
+) -> int:
+    """Add rows to a view as `add_rows` does, and note their groups before; each is looked up once for both.
 
     Args:
-        pool: The number of the pool of groups for whoever lets it grow.
+        noting: The number of the pool of groups for whoever lets it grow.
+        pool: That of the view.
     """
-    return call(load(steps, NOTE), address(touched), address(source), keys, rows, load(steps, GROW), pool)
+    numbers = (noting << _POOL_BITS | pool) << _BITS | rows
+    return call(load(steps, NOTE), address(touched), address(source), keys, words, numbers, load(steps, GROW))
 
 
 @c_function(6)
-def _note_rows(touched: int, source: int, keys: int, rows: int, grow: int, pool: int) -> int:
-    """Note the groups of rows, whatever room that takes."""
-    done = 0
-    while True:
-        done = _note(frame_at(touched), frame_at(source), keys, done, rows)
-        if done >= rows:
-            return 0
-        if call(grow, pool, 0, 0, 0, 0, 0) == 0:
-            return -2
+def _add_noted_rows(touched: int, source: int, keys: int, words: int, numbers: int, grow: int) -> int:
+    """Note and add rows a chunk at a time, whatever room that takes."""
+    rows, pools = numbers & ((1 << _BITS) - 1), numbers >> _BITS
+    pool, noting = pools & ((1 << _POOL_BITS) - 1), pools >> _POOL_BITS
+    groups, view, start = frame_at(touched), frame_at(source), 0
+    wide, broad, before = 8 * view[at.KEY], 8 * view[at.PAYLOAD], load(view[HEAD], at.COUNT)
+    while start < rows:
+        stop, done = min(start + at.CHUNK, rows), start
+        while True:
+            asked = scratch_of(groups) if done == start else 0  # else of the last rows alone
+            done = _note(groups, view, keys, done, stop)
+            if done >= stop:
+                break
+            if call(grow, noting, 0, 0, 0, 0, 0) == 0:
+                return -2
+        done = start
+        if asked != 0:
+            done += add_counted(view, keys + wide * start, words + broad * start, 0, stop - start, asked)
+        while done < stop:
+            done = upsert_rows(view, keys, words, done, stop)
+            if done < stop and call(grow, pool, 0, 0, 0, 0, 0) == 0:
+                return -2
+        start = stop
+    return may_repeat(view, before, words, rows)
 
 
-NOTE_ROWS = _note_rows
+ADD_NOTED = _add_noted_rows
 """The function whose address is in the table."""

@@ -395,27 +395,38 @@ def add_rows(frame: Vector, keys: int, words: int, rows: int, steps: int, pool: 
     return call(load(steps, ADD), address(frame), keys, words, rows, load(steps, GROW), pool)
 
 
+@making
+def upsert_rows(frame: Vector, keys: int, words: int, start: int, stop: int) -> int:
+    """Add rows `start` … `stop` − 1 of those at addresses; return the first without room, or `stop`."""
+    there: Any = pointer(keys)
+    given: Any = pointer(words)
+    added, payloads = carray(there, (stop, frame[at.KEY])), carray(given, (stop, frame[at.PAYLOAD]))
+    done: int = _upsert_rows(frame, added, payloads, carray(there, (0,)), start, stop)
+    return done
+
+
+@inlined
+def may_repeat(frame: Vector, before: int, words: int, rows: int) -> int:
+    """Return 1 if a count, the first word, may be more than 1 after so many rows were added to `before` records."""
+    if load(frame[HEAD], at.COUNT) - before != rows:
+        return 1
+    for row in range(rows):
+        if load(words, row * frame[at.PAYLOAD]) > 1:
+            return 1
+    return 0
+
+
 @c_function(6)
 def _add_rows(where: int, keys: int, words: int, rows: int, grow: int, pool: int) -> int:
     """Add rows a chunk at a time, which asks for their cache lines together."""
     frame = frame_at(where)
-    width, broad, done, before = frame[at.KEY], frame[at.PAYLOAD], 0, load(frame[HEAD], at.COUNT)
-    there: Any = pointer(keys)
-    given: Any = pointer(words)
-    added, payloads = carray(there, (rows, width)), carray(given, (rows, broad))
-    nothing = carray(there, (0,))
+    done, before = 0, load(frame[HEAD], at.COUNT)
     while True:
-        done = _upsert_rows(frame, added, payloads, nothing, done, rows)
+        done = upsert_rows(frame, keys, words, done, rows)
         if done >= rows:
-            break
+            return may_repeat(frame, before, words, rows)
         if call(grow, pool, 0, 0, 0, 0, 0) == 0:
             return -2
-    if load(frame[HEAD], at.COUNT) - before != rows:
-        return 1
-    for row in range(rows):
-        if load(words, row * broad) > 1:
-            return 1
-    return 0
 
 
 STEPS: tuple[CFunction, ...] = (_find, _enter, _remove, _slice_of, _intern, _add_rows)
