@@ -93,7 +93,8 @@ def _needs_loop(group: Sequence[exp.CTE]) -> bool:
         return True
     name = group[0].alias.lower()
     uses = [table for table in outer_tables(group[0].this) if table.name.lower() == name]
-    return len(uses) > 1 or any(use.find_ancestor(exp.Exists, exp.In, exp.Subquery) for use in uses)
+    is_set = group[0].this.args.get("distinct")  # NB: the loop knows no bags, so UNION ALL is DuckDB's to evaluate
+    return len(uses) > 1 or bool(is_set and any(use.find_ancestor(exp.Exists, exp.In, exp.Subquery) for use in uses))
 
 
 def _text(

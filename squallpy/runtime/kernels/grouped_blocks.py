@@ -72,6 +72,7 @@ def gather(
     there: int,
     queue: Vector,
     firsts: int,
+    counts: int,
     frame: Vector,
     tasks: int,
     before: int,
@@ -93,6 +94,7 @@ def gather(
             prefetch(tables + 16 * queue[q + _NEAR])
             prefetch(nodes + 16 * queue[q + _NEAR])
             prefetch(firsts + 8 * queue[q + _NEAR])
+            prefetch(counts + 4 * queue[q + _NEAR])
         if q + 2 * _NEXT < there:
             prefetch(first + _BYTES * ((load(firsts, queue[q + 2 * _NEXT]) & LOW) - 1))
             items = items_of(first + _BYTES * ((load(firsts, queue[q + _NEXT]) & LOW) - 1), tasks, before)

@@ -267,7 +267,7 @@ def propagate(
             state[PHASE] = APPLY
         last, entries, there, count_out = 0, 0, state[NODES_HERE], state[OUT]
         start, half, shift, answer = state[DONE_HERE], 0, time << TAG, DONE
-        stop, count = gather(start, there, queue, firsts, frame, tasks, before, first, time, window, half, room)
+        stop, count = gather(start, there, queue, firsts, counts, frame, tasks, before, first, time, window, half, room)
         ahead = words_of(window, half, room) + 8 * room
         for i in range(count):
             prefetch(load(ahead, i))
@@ -276,7 +276,7 @@ def propagate(
                 state[DONE_HERE], answer = start, NEEDS_WINDOW
                 break
             behind, count = gather(
-                stop, there, queue, firsts, frame, tasks, before, first, time, window, 1 - half, room
+                stop, there, queue, firsts, counts, frame, tasks, before, first, time, window, 1 - half, room
             )
             ahead = words_of(window, 1 - half, room) + 8 * room
             ahead_end = ahead + 8 * count

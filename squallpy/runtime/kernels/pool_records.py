@@ -324,8 +324,15 @@ def clear_records(frame: Vector) -> None:
     if count * 64 > shape[0]:
         wipe_all(frame[places])
     else:
-        for record in range(count):
-            wipe(table, shape, hash_record(frame, key_of_record(frame, record)))
+        hashes = address(frame) + 8 * frame[at.SCRATCH]
+        for chunk in range(0, count, at.CHUNK):
+            here = min(at.CHUNK, count - chunk)
+            for i in range(here):
+                h = hash_record(frame, key_of_record(frame, chunk + i))
+                store(hashes, i, h)
+                ask(table, shape, h)
+            for i in range(here):
+                wipe(table, shape, load(hashes, i))
         settle(frame[places])
     unlink_all(frame, count)
     store(head, at.COUNT, 0)

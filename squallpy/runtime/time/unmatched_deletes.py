@@ -48,17 +48,9 @@ def sum_changes(changes: Sequence[tuple[Words, Words]], scratch: Pool | None = N
     return keys.copy(), counts.copy()
 
 
-def book(ledger: Pool, keys: Words, words: Words, scratch: Pool | None = None) -> int:
-    """Book the changes, of a row perhaps by several readers, and count the deletes of rows that are not there."""
-    return book_entries(ledger, *entries(keys, words, scratch))
-
-
 def book_entries(ledger: Pool, keys: Words, words: Words) -> int:
     """Book changes of distinct rows, and count the deletes of rows that are not there."""
-    before = _debts(ledger, keys)
+    fewer = np.flatnonzero(words[:, 0] < 0)
+    before, less = ledger.get(keys[fewer])[:, 0], words[fewer, 0]
     ledger.upsert(keys, words)
-    return int(np.maximum(_debts(ledger, keys) - before, 0).sum())
-
-
-def _debts(ledger: Pool, keys: Words) -> Words:
-    return np.maximum(-ledger.get(keys)[:, 0], 0)
+    return int((np.minimum(before, 0) - np.minimum(before + less, 0)).sum())

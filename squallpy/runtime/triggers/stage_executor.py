@@ -34,7 +34,7 @@ from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.messages.deltas import Delta, numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
-from squallpy.runtime.time.unmatched_deletes import COUNTS, book, ledger_layouts
+from squallpy.runtime.time.unmatched_deletes import COUNTS, book_entries, entries, ledger_layouts
 from squallpy.runtime.time.watermark import clock_layouts, read_watermarks, tick
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
 from squallpy.runtime.triggers.statement_execution import Keeper, Noted, RunnableStatement, statements_of_checked
@@ -284,6 +284,9 @@ class StageExecutor:
         for pool in self._scratch.values():
             pool.clear()
         given = {name: _merge(some) for name, some in parts.items()}
+        for name in self._ledger_names:
+            if len(parts.get(name, ())) > 1:  # NB: a row may have several readers, each of whose deltas has it once
+                given[name] = Delta(name, *entries(given[name].keys, given[name].words, self._booked))
         self._fill(given)
         return given
 
@@ -296,7 +299,7 @@ class StageExecutor:
         self._notes = Notes()
         for name in self._ledger_names:
             if changes := deltas.get(name):
-                self._notes.unmatched += book(store.pool(changes.name), changes.keys, changes.words, self._booked)
+                self._notes.unmatched += book_entries(store.pool(changes.name), changes.keys, changes.words)
 
     def _derive(self, step: Derive, store: Store, deltas: Deltas) -> None:
         if step.is_alone and self._partition != 0:
