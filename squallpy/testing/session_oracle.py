@@ -32,8 +32,11 @@ def _own(block: exp.Select) -> list[exp.Expr]:
 
 def _replace(block: exp.Select, call: exp.Expr) -> None:
     time, length = call.expressions
-    count, unit = length.name.split()
-    gap = int(count) * {"second": 1_000_000, "minute": 60_000_000, "day": DAY}[unit.removesuffix("s")]
+    count, unit = length.name.lower().removeprefix("interval ").split()
+    gap = (
+        int(count)
+        * {"millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000, "day": DAY}[unit.removesuffix("s")]
+    )
     names = {SESSION, *(i.alias.lower() for i in block.expressions if _is_call(i.unalias()) and i.alias)}
     bounds = {"start": "MIN(__at)", "end": f"(MAX(__at) + {gap})"}
     group = block.args["group"]

@@ -41,6 +41,7 @@ ERRORS = {
     "SELECT a FROM r GROUP BY t - d": ("SQ2005", 26, "an INTERVAL cannot be grouped by"),
     "SELECT a FROM r WHERE t - d > 5": ("SQ2005", 23, "cannot compare INTERVAL with INT"),
     "SELECT a FROM r WHERE t - d > INTERVAL '1' MONTH": ("SQ2005", 23, "months have no fixed length"),
+    "SELECT t + INTERVAL ' ' FROM r": ("SQ2005", 21, "' ' is not a valid INTERVAL"),
     "SELECT a FROM r ORDER BY INTERVAL '1' MONTH": ("SQ2005", 35, "months have no fixed length"),
     "SELECT a FROM r WHERE ISNULL(t - d)": ("SQ2005", 23, "ISNULL does not take (INTERVAL)"),
     "SELECT d + INTERVAL s DAY FROM r": ("SQ2005", 21, "INTERVAL takes a whole number, not VARCHAR"),

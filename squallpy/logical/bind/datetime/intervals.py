@@ -37,6 +37,7 @@ LONGEST = (10_000 * 12, 10_000 * 366, 10_000 * 366 * DAY_MICROS)
 YEAR_MONTH = (("YEAR", "MONTH"), ("-",))
 DAY_TIME = (("DAY", "HOUR", "MINUTE", "SECOND"), (r"\s+", ":", ":"))
 FRACTION = r"(?:\.[0-9]{1,9})?"
+INTERVAL_WORD = re.compile(r"^\s*interval\s+", re.IGNORECASE)  # with which a text may begin
 PART = re.compile(r"\s*([+-]?\s*[0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([a-zA-Z]+)")
 
 
@@ -57,8 +58,10 @@ def interval(ctx: Context, node: exp.Interval) -> Literal:
     if isinstance(unit, exp.IntervalSpan):
         text = spell_units(ctx, value.name, unit)
     else:
-        text = f"{value.name} {unit.name}" if unit else value.name
+        text = f"{value.name} {unit.name}" if unit else INTERVAL_WORD.sub("", value.name)
     total, position = (0, 0, 0), 0
+    if not text.strip():
+        raise ctx.error("SQ2005", f"'{value.name}' is not a valid INTERVAL", node)
     while position < len(text):
         part = PART.match(text, position)
         if part is None:
