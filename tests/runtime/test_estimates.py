@@ -71,6 +71,14 @@ def check(row: dict[str, Any], name: str, expected: tuple[float, float]) -> None
     assert np.allclose(found, (value, value - half, value + half), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("key", ["G", "`g`", "r.g", "R.`G`", "1"])
+def differential_spellings_of_a_key(room: Path, key: str) -> None:
+    query = "SELECT * FROM estimate(TABLE(SELECT {} AS k, AVG(x) AS mean FROM r JOIN s ON r.id = s.r GROUP BY {}))"
+    plain, spelled = ([found for found, _, _ in batches(room, query.format("g", by))] for by in ("g", key))
+    assert plain == spelled
+    assert key == "1" or plain == [found for found, _, _ in batches(room, query.format(key, "G"))]
+
+
 def oracle_groups_of_a_stream(room: Path) -> None:
     query = "SELECT g, SUM(x) AS total, COUNT(*) AS n, COUNT(x), AVG(x) AS mean FROM r WHERE id <> 7 GROUP BY g"
     seen = 0

@@ -209,9 +209,11 @@ def _read_items(call: "TableFunctionCall", inner: exp.Select) -> tuple[list[exp.
         elif isinstance(key, exp.Column) and not key.table and key.name.lower() in names:
             key = names[key.name.lower()]
         keys.append(key)
-    items = list[Key | Measure]()
+    items, owners = list[Key | Measure](), _find_owners(call, inner)
+    spelled = [_spell_alike(key, owners) for key in keys]
     for item, value in zip(inner.expressions, written, strict=True):
-        number = next((n for n, key in enumerate(keys) if key == value), None)
+        like = _spell_alike(value, owners)
+        number = next((n for n, key in enumerate(spelled) if key == like), None)
         if number is not None:
             name = item.alias or item.output_name or value.sql(DIALECT).lower()
             items.append(Key(name, number))
@@ -226,6 +228,32 @@ def _read_items(call: "TableFunctionCall", inner: exp.Select) -> tuple[list[exp.
     if not any(isinstance(item, Measure) for item in items):
         raise call.error("SQ2005", "estimate reads a query with aggregates", _HINT)
     return keys, items
+
+
+def _find_owners(call: "TableFunctionCall", inner: exp.Select) -> dict[str, str]:
+    """Map the columns that only one relation of a query has to its name there, all in lower case."""
+    owners = dict[str, str]()
+    for node in _sources(inner):
+        entry = _find(call, node)
+        for field in entry.fields if isinstance(entry, Relation) else ():
+            name = field.name.lower()
+            owners[name] = "" if name in owners else node.alias_or_name.lower()
+    return owners
+
+
+def _spell_alike(value: exp.Expr, owners: dict[str, str]) -> exp.Expr:
+    """Copy an expression whose columns have names in lower case and quotes, with those of their relations.
+
+    X, `x` and r.x  →  "r"."x"
+    """
+
+    def spell(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column):
+            return node
+        name = node.name.lower()
+        return exp.column(name, node.table.lower() or owners.get(name) or None, quoted=True)
+
+    return value.transform(spell)
 
 
 def _at(call: "TableFunctionCall", node: exp.Expr, code: str, message: str, hint: str) -> SquallError:
