@@ -2,14 +2,16 @@
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 
+import numpy as np
 import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
 from squallpy.codegen.program import PlanCode
 from squallpy.physical.plan import Plan
+from squallpy.runtime.batch.deferred_rows import DeferredRows, count_deferred_steps
 from squallpy.runtime.batch.direct_batch import DirectBatch
 from squallpy.runtime.batch.micro_batch import (
     Computed,
@@ -25,10 +27,13 @@ from squallpy.runtime.compiled.background import BackgroundCompiler
 from squallpy.runtime.compiled.functions import CompiledPlan
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.ingest.upserts import UpsertFeeds
-from squallpy.runtime.kernels.batch_driver import SKIPPED
+from squallpy.runtime.kernels.batch_driver import ADDED, SKIPPED
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.matrix.matrix_stage import MatrixStage, compute, open_matrices
+from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.replan import all_layouts
+from squallpy.runtime.result.noted_rows import NotedRows
 from squallpy.runtime.result.result import NO_TESTS, Changes, Equal, Results, Wanted, result_layout
 from squallpy.runtime.result.result_scan import RowScan
 from squallpy.runtime.shadow import Applied, Shadow
@@ -39,25 +44,65 @@ from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
 Printed = tuple[Changes | None, ...]  # by each query
 OnBatch = Callable[[int, Printed, BatchReport], bool]  # batch, printed changes, report → True to continue
+_NO_WORDS: Words = np.empty(0, np.int64)
 
 
 class _Stages:
-    """A batch from its source rows to the changes of results, its stages one by one."""
+    """A batch from its source rows to the changes of results, its stages one by one.
 
-    def __init__(self, plan: Plan, trace: Trace, compiled: CompiledPlan | None) -> None:
+    Args:
+        ways: How results take their changes (`batch_driver`), if that may wait until somebody reads them in `store`.
+    """
+
+    def __init__(
+        self, plan: Plan, trace: Trace, compiled: CompiledPlan | None, store: Store, ways: Sequence[int] = ()
+    ) -> None:
         self._upserts, self._trace = UpsertFeeds(plan), trace
         self._sender = Sender(plan, trace, compiled)
         self.stage = StageExecutor(plan, plan.stages[0], trace=trace, compiled=compiled)
+        self._waiting = count_deferred_steps(plan, ways) if ways and not (compiled or trace.on) else 0
+        self._noted: list[Delta | NotedRows] = [
+            NotedRows(result.name, 0, _NO_WORDS, self.settle) for result in plan.results
+        ]
+        self._later = DeferredRows(
+            store, self.stage.touched, {*ways} != {ADDED}, lambda: self.stage.derive(store, self._waiting), self._put
+        )
 
-    def __call__(self, store: Store, input: Input, step: BatchSpans, computed: Computed | None) -> Applied:
-        """Apply a batch; return the changes of results, and statistics."""
+    def _put(self, number: int, count: int, words: Words) -> None:
+        noted = self._noted[number]
+        assert isinstance(noted, NotedRows)
+        noted.count, noted.words = count, words
+
+    @property
+    def may_wait(self) -> bool:
+        """True if changes of results wait until somebody reads them."""
+        return self._waiting > 0
+
+    def settle(self) -> None:
+        """Apply changes of results that wait."""
+        self._later.settle()
+
+    def __call__(
+        self, store: Store, input: Input, step: BatchSpans, computed: Computed | None, first: bool = True
+    ) -> Applied:
+        """Apply a batch; return the changes of results, and statistics.
+
+        Args:
+            first: Changes do not wait.
+        """
+        if self._waiting and not self._later.begin_batch():
+            self.stage.forget_groups()
         with self._trace("feed"):
             part = self._sender.read(input.whole(step), store.dictionary, computed)
         read = perf_counter()
         with self._trace("statements"):
             part.deltas += self._upserts.deltas(store, part.upserts)
-            changed, _ = self.stage.apply(store, [*part.deltas, *(delta for _, delta in part.ledgers)])
-        return [*changed], part.stats | {"trigger_seconds": perf_counter() - read} | self.stage.notes
+            waiting = 0 if first else self._waiting
+            deltas = [*part.deltas, *(delta for _, delta in part.ledgers)]
+            changed, _ = self.stage.apply(store, deltas, waiting=waiting)
+        self._later.waits = waiting > 0
+        stats = part.stats | {"trigger_seconds": perf_counter() - read} | self.stage.notes
+        return self._noted if waiting else [*changed], stats
 
 
 class _BatchLoop(ABC):
@@ -130,9 +175,10 @@ class LocalExecutor(_BatchLoop):
         self.next = number
 
     def _use(self, compiled: CompiledPlan | None) -> None:
-        """Apply batches by compiled functions from here on, as far as there are any: all state is in the store."""
-        self._stages = _Stages(self._plan, self._trace, compiled)
-        ways = self._results.ways if self._shadow is None else [SKIPPED] * len(self._plan.results)
+        """Apply batches by compiled functions from here on, as far as there are any: all state is in the store, where
+        no change waits."""
+        ways = self._results.ways if self._shadow is None else (SKIPPED,) * len(self._plan.results)
+        self._stages = _Stages(self._plan, self._trace, compiled, self._store, ways)
         self._direct = DirectBatch.of(self._plan, compiled, self._store, ways)
         at_once = self._direct and not self._shadow and not self._measured and not self._trace.on
         self._rows = self._direct.resident_rows(self.input) if self._direct and at_once else None
@@ -147,6 +193,7 @@ class LocalExecutor(_BatchLoop):
         begin = perf_counter()
         done = self._step(step)
         if compiled := self._compiler.note(perf_counter() - begin):
+            self._settle()
             self._use(compiled)
         return done
 
@@ -180,7 +227,9 @@ class LocalExecutor(_BatchLoop):
     def _apply(self, step: BatchSpans, computed: Computed | None) -> Applied:
         """Apply a batch by compiled code alone, if it has an answer."""
         if self._direct is None:
-            return self._stages(self.store, self.input, step, computed)
+            if self.next and self._stages.may_wait:
+                self._results.prepare(self._store)
+            return self._stages(self._store, self.input, step, computed, self.next == 0)
         begin = perf_counter()
         with self._trace("compiled"):
             if self.next:
@@ -193,7 +242,7 @@ class LocalExecutor(_BatchLoop):
 
     def _apply_checked(self, shadow: Shadow, step: BatchSpans, computed: Computed | None) -> Applied:
         """Apply a batch, and interpret it, too, if that is due; where they differ, go on as interpreted."""
-        interpreter = _Stages(self._plan, self._trace, None)
+        interpreter = _Stages(self._plan, self._trace, None, self._store)
         done, state = shadow.apply(
             self._store, lambda: self._apply(step, computed), lambda copy: interpreter(copy, self.input, step, computed)
         )
@@ -213,6 +262,7 @@ class LocalExecutor(_BatchLoop):
         """Let results be as of the last batch, whose changes may wait until somebody reads them."""
         if self._direct:
             self._direct.settle()
+        self._stages.settle()
 
     def final(self) -> tuple[pa.Table, ...]:
         """Return the printed result of each query as of the last batch."""

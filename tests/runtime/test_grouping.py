@@ -12,6 +12,7 @@ from squallpy.base.types import Kind
 from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
 from squallpy.physical.planner import place
+from squallpy.runtime.evaluate.kernel_runner import ExportedBatch, ExportedRange
 from squallpy.runtime.evaluate.vectors import Vec, arrow_type, from_arrow, to_arrow
 from squallpy.runtime.ingest.feed import Feeder
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -97,11 +98,11 @@ def batch(rows: int, draw: Random, op: bool, far: int) -> pa.RecordBatch:
     return pa.record_batch(columns).slice(rows // 7)  # NB: bits that do not begin with a byte
 
 
-def outcome(feeder: Feeder, table: pa.RecordBatch) -> dict[str, list[tuple[Any, ...]]] | str:
+def outcome(feeder: Feeder, given: pa.RecordBatch | ExportedBatch) -> dict[str, list[tuple[Any, ...]]] | str:
     """What a feed makes of a batch, or what it raises."""
-    names = Dictionary()
+    names, table = Dictionary(), given.table if isinstance(given, ExportedBatch) else given
     try:
-        out = [*feeder(table, names), *(delta for _, delta in feeder.ledger(table))]
+        out = [*feeder(given, names), *(delta for _, delta in feeder.ledger(table))]
     except SquallError as error:
         return str(error)
     found = {}
@@ -125,6 +126,20 @@ def differential_programs_and_vectors(sql: str, op: bool) -> None:
     for seed in range(12):
         table = batch((1, 30, 300, 1000)[seed % 4], Random(seed), op, far=seed % 3)
         assert outcome(fast, table) == outcome(slow, table), seed
+
+
+@pytest.mark.parametrize("op", [False, True])
+@pytest.mark.parametrize("sql", [*CODED[:6], SLOW[0]])
+def differential_ranges_of_one_batch(sql: str, op: bool) -> None:
+    """A batch is exported once, whichever of its rows are read, and perhaps itself a part of another one."""
+    fast, other = feeders(sql, op)
+    whole = batch(1200, Random(7), op, far=1).slice(100)
+    rows = ExportedRange(ExportedBatch(whole))
+    for start, count in ((0, 900), (0, 1), (37, 300), (899, 1), (13, 0), (450, 449)):
+        rows.move(start, count)
+        assert rows.rows == count
+        if count:
+            assert outcome(fast, rows) == outcome(other, whole.slice(start, count))
 
 
 @pytest.mark.parametrize("sql", CODED)

@@ -73,6 +73,8 @@ class TouchTracker:
 
     def note(self, pool: Container, keys: Words, words: Words) -> None:
         """Note the payloads of `keys` before they change."""
+        if not self.pool.key_width and len(self.pool):  # the one group is noted
+            return
         done = 0
         while (done := self.pool.note_groups(as_pool(pool), keys, done)) < len(keys):
             self.pool.make_room()
@@ -93,6 +95,13 @@ class TouchTracker:
             slots = self.pool.probe(keys)
             noted = slots >= 0
             words[noted] = self.pool.words[slots[noted]]
+
+    def put(self, keys: Words, words: Words) -> None:
+        """Let groups, and payloads before the batch, be these."""
+        before = Pool(self.pool.key_width, self.pool.payload)
+        before.upsert(keys, words)
+        self.clear()
+        self.note(before, keys, words)  # NB: also those that are 0
 
     def clear(self) -> None:
         self.pool.clear()

@@ -7,7 +7,6 @@ which the functions of deltas have no answer: nothing was changed then.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +19,11 @@ from squallpy.runtime.auxiliary.groups import RowsOf
 from squallpy.runtime.auxiliary.maintainer import TouchTracker, begin
 from squallpy.runtime.auxiliary.maintainer_registry import open_maintainer
 from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
-from squallpy.runtime.batch.deferred_rows import count_deferred
+from squallpy.runtime.batch.deferred_rows import DeferredRows, count_deferred
 from squallpy.runtime.batch.deltas_by_row import deltas_by_row
 from squallpy.runtime.batch.micro_batch import AggregatedPart, Stats, add_stats
 from squallpy.runtime.batch.pieces import BatchCall, find_pieces
-from squallpy.runtime.batch.result_changes import find_copies
+from squallpy.runtime.batch.result_changes import ResultRoom, find_copies
 from squallpy.runtime.compiled.functions import (
     CompiledDerivation,
     CompiledGroup,
@@ -83,20 +82,6 @@ class _Feed:
         return [delta for _, delta in self.ledger(self.batch.table.slice(begin, count))]
 
 
-class _Room:
-    """Memory for the keys of a result's groups that change, and their payloads before and after."""
-
-    def __init__(self, name: str, words: Words, place: int) -> None:
-        self._words, self._place = words, place
-        self.noted = NotedRows(name, 0, np.empty(0, np.int64))
-        self.make_room()
-
-    def make_room(self) -> None:
-        """Make it twice as large."""
-        rows = self.noted.words = np.empty(max(512, 2 * len(self.noted.words)), np.int64)
-        self._words[self._place : self._place + 2] = rows.ctypes.data, len(rows)
-
-
 class DirectBatch:
     """The compiled functions of a plan, with the pools that they add deltas up in.
 
@@ -134,7 +119,9 @@ class DirectBatch:
         self._calls = [*self._list_calls(plan, stage)]
         kinds = {name: aux for name, (_, aux) in self._auxiliary.items()}
         self._deferred = 0 if self._unique else count_deferred(self._calls, kinds, self._copies, self._names, ways)
-        self._waits, self._lock = False, Lock()
+        self._later = DeferredRows(
+            store, self._touched, {*ways} != {at.ADDED}, self._derive_deferred, self._put, self._apply_deferred
+        )
         self._feeds = list[_Feed]()
         for number, feed in enumerate(plan.sources):
             made = [found for delta in feed.deltas if (found := compiled.group(delta.name))]
@@ -203,7 +190,7 @@ class DirectBatch:
 
     def _lay_out(self) -> None:
         """Write the words for the driver."""
-        self._steps, self._rooms = FunctionTable(), list[_Room]()
+        self._steps, self._rooms = FunctionTable(), list[ResultRoom]()
         pieces = find_pieces(self._all_groups, self._calls, self._sums, self._copies.values())
         in_order = sorted(self._sums, key=lambda name: name not in pieces.sums)
         cleared = [self._sums[name] for name in in_order]
@@ -238,8 +225,8 @@ class DirectBatch:
         self._array: Words = np.array(head, np.int64)
         grown = list[Growable]()
         for number, name in enumerate(self._names):
-            self._rooms.append(_Room(name, self._array, entries + at.RESULT * number + 3))
-            self._rooms[number].noted.settle = self.settle if self._deferred else None
+            self._rooms.append(ResultRoom(name, self._array, entries + at.RESULT * number + 3))
+            self._rooms[number].noted.settle = self._later.settle if self._deferred else None
             grown += [self._store.pool(name), self._rooms[number]]
         self._steps.pools = grown
         self._noted: Changed = [room.noted for room in self._rooms]
@@ -362,10 +349,8 @@ class DirectBatch:
         if self._interpreted:
             self._interpreted = {}
         if self._deferred:
-            if self._waits and at.ADDED not in self._ways:  # NB: what nobody has read is no change of this batch
-                self.settle()
+            words[at.KEPT] = len(self._touched) if self._later.begin_batch() else 0
             words[at.STOP], words[at.RESULTS] = len(self._calls) - (0 if first else self._deferred), 0
-            words[at.KEPT] = len(self._touched) if self._waits else 0
         if not self._call(0):
             return None
         if self._of_texts:
@@ -373,7 +358,7 @@ class DirectBatch:
         if first:
             begin(self._store)
         elif self._deferred:
-            self._waits = True
+            self._later.waits = True
         for noted, place in self._counted:
             noted.count = words[place]
         if first or at.SKIPPED in self._ways:
@@ -398,15 +383,27 @@ class DirectBatch:
         return answer != at.NO_ANSWER
 
     def settle(self) -> None:
-        """Apply changes of results that wait until somebody reads them (`deferred_rows`)."""
-        words = self._words
-        with self._lock:
-            if self._waits:
-                words[at.STOP], words[at.RESULTS] = len(self._calls), len(self._rooms)
-                self._call(len(self._calls) - self._deferred)
-                for noted, place in self._counted:
-                    noted.count = words[place]
-                self._waits = False
+        """Apply changes of results that wait until somebody reads them."""
+        self._later.settle()
+
+    def _apply_deferred(self) -> None:
+        """Make the calls that wait, and add what they derive to the results."""
+        self._words[at.STOP], self._words[at.RESULTS] = len(self._calls), len(self._rooms)
+        self._call(len(self._calls) - self._deferred)
+        for noted, place in self._counted:
+            noted.count = self._words[place]
+
+    def _derive_deferred(self) -> list[Delta]:
+        """Make the calls that wait."""
+        for change in self._changes:
+            change.clear()
+        self._words[at.STOP], self._words[at.RESULTS] = len(self._calls), 0
+        self._call(len(self._calls) - self._deferred)
+        return [Delta(name, *change.rows()) for name, change in zip(self._names, self._changes, strict=True)]
+
+    def _put(self, number: int, count: int, words: Words) -> None:
+        """Note a result's change."""
+        self._rooms[number].put(count, words)
 
     def _note_first(self, first: bool) -> None:
         """Tell the driver and derivations whether the batch is the first, whose results somebody else changes."""

@@ -21,6 +21,7 @@ from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import SkippedRows, skipped
 from squallpy.runtime.ingest.explode import in_parts
 from squallpy.runtime.ingest.feed import Feeder
+from squallpy.runtime.ingest.resident_rows import ResidentRows
 from squallpy.runtime.ingest.upserts import UpsertFeeds
 from squallpy.runtime.joiners.band_positions import SAMPLED, SAMPLED_LATER, sample_positions
 from squallpy.runtime.joiners.batch_plan import BatchPlan, decode_plan, hands_off, is_moving
@@ -93,18 +94,27 @@ class Sender:
         """Aggregate by compiled functions from here on, as far as there are any."""
         feeds = [feed for feed in self._plan.sources if not feed.relation.source.is_keyed]
         self._feeders = [Feeder(feed, self._plan.partitions, compiled) for feed in feeds]
+        self._resident = None if compiled else ResidentRows(self._plan)
 
     def read(self, slices: Slices, names: Dictionary, computed: Computed | None = None) -> AggregatedPart:
         """Read and pre-aggregate a part of the batch, with its part of the rows that the first stage has computed."""
-        part, rows_read = AggregatedPart([], [], {"tuples": 0, "skipped": 0, "read_rows": {}}), row_counts(slices)
+        part = AggregatedPart([], [], {"tuples": 0, "skipped": 0, "read_rows": {}})
         counted, sums = set[str](), ReadStats()
         if computed:
             fed = {feed.relation.source.name for feed in self._plan.sources}
-            part.stats["tuples"] += sum(rows for name, rows in rows_read.items() if name not in fed)
+            part.stats["tuples"] += sum(rows for name, rows in row_counts(slices).items() if name not in fed)
             part.stats |= computed.stats
         for feeder in self._feeders:
             relation = feeder.feed.relation
             name = relation.source.name
+            if self._resident and (found := self._resident.find(feeder, slices.get(name, ()))):
+                with self._trace(f"feed {relation.name}"):
+                    part.deltas += feeder(found, names)
+                if name not in counted:
+                    counted.add(name)
+                    part.stats["read_rows"][name] = found.rows
+                    part.stats["tuples"] += found.rows
+                continue
             if name in slices or relation.is_computed:
                 with self._trace(f"read {relation.name}"):
                     if relation.is_computed:

@@ -41,14 +41,15 @@ class Feeder:
             for d, payload in deltas
         ]
 
-    def __call__(self, table: pa.RecordBatch, dictionary: Dictionary) -> list[Delta]:
+    def __call__(self, rows: pa.RecordBatch | ExportedBatch, dictionary: Dictionary) -> list[Delta]:
         """Compute the deltas of a batch that have rows, with strings numbered by `dictionary`."""
-        mult, batch = _multiplicities(table), ExportedBatch(table)
+        batch = rows if isinstance(rows, ExportedBatch) else ExportedBatch(rows)
+        mult = None if batch.schema.get_field_index(MULT) < 0 else _multiplicities(batch.table)
 
         def read(name: str) -> Vec:
-            return from_arrow(table.column(table.schema.get_field_index(name)), self._types[name])
+            return from_arrow(batch.table.column(batch.schema.get_field_index(name)), self._types[name])
 
-        found = (Delta(g.name, *g(len(table), read, mult, dictionary, batch)) for g in self._groups)
+        found = [Delta(group.name, *group(batch.rows, read, mult, dictionary, batch)) for group in self._groups]
         return [delta for delta in found if len(delta.keys)]
 
 

@@ -156,13 +156,22 @@ class Pool(OrderedContainer):
         self._upsert(keys, rows, lifting)
 
     def _upsert(self, keys: Words, words: Words, lifting: Words) -> None:
-        frame = self._area.current()
-        self._add(keys, words, lambda start, stop: upsert_records(frame, keys, words, lifting, start, stop))
+        area, rows = self._area, len(keys)
+        frame, done = area.current(), 0
+        if not area.head[pool_layout.GROWING]:
+            done = upsert_records(frame, keys, words, lifting, 0, rows)
+            if done == rows and area.head[pool_layout.COUNT] < self._ready:
+                return
+        first = max(0, done)
+        self._add(keys, words, lambda start, stop: upsert_records(frame, keys, words, lifting, start, stop), first)
 
-    def _add(self, keys: Words, words: Words, add: Callable[[int, int], int]) -> None:
-        """Add rows by a kernel that returns the first for which there was no room, a piece at a time while the index
-        grows."""
-        frame, done = self._area.current(), 0
+    def _add(self, keys: Words, words: Words, add: Callable[[int, int], int], done: int = 0) -> None:
+        """Add rows from `done` on, a piece at a time while the index grows.
+
+        Args:
+            add: A kernel that returns the first row for which there was no room.
+        """
+        frame = self._area.current()
         while done < len(keys):
             growing = self._area.head[pool_layout.GROWING]
             start, stop = done, min(len(keys), done + _PIECE) if growing else len(keys)
@@ -244,7 +253,12 @@ class Pool(OrderedContainer):
         return np.arange(len(self))
 
     def rows(self) -> tuple[Words, Words]:
-        return self.keys, self.words
+        if self._unit != WIDE:
+            return self.keys, self.words
+        self._area.current()
+        count, width, broad = self._area.head[pool_layout.COUNT], self.key_width, self.payload.width
+        keys, words = self._area.array(_KEYS)[: count * width], self._area.array(_WORDS)[: count * broad]
+        return keys.reshape(count, width), words.reshape(count, broad)
 
     def pieces(self, rows: int) -> Iterator[Words]:
         for start in range(0, len(self), rows):

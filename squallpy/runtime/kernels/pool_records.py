@@ -79,8 +79,12 @@ def move_record(frame: Vector, old: int, new: int) -> None:
 
 
 @inlined
-def ask_records(frame: Vector, base: int, row: int, rows: int) -> None:
-    """Note the hashes of `rows` keys from `row` on and where their entries are, and ask for their records' lines."""
+def ask_records(frame: Vector, base: int, row: int, rows: int, keys_alone: bool = False) -> None:
+    """Note the hashes of `rows` keys from `row` on and where their entries are, and ask for their records' lines.
+
+    Args:
+        keys_alone: Payloads are not asked for.
+    """
     places, key, payload = frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
     (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
     scratch, wide = frame[at.SCRATCH], frame[at.STRIDE]
@@ -95,8 +99,9 @@ def ask_records(frame: Vector, base: int, row: int, rows: int) -> None:
         if is_of(entry, frame[scratch + j]):
             record = (entry & LOW) - 1
             prefetch(keys + record * wide)
-            prefetch(words + record * 8 * payload)
-            prefetch(words + (record + 1) * 8 * payload - 8)  # its end is perhaps in the next line
+            if not keys_alone:
+                prefetch(words + record * 8 * payload)
+                prefetch(words + (record + 1) * 8 * payload - 8)  # its end is perhaps in the next line
 
 
 @inlined
@@ -246,14 +251,18 @@ def grow_on(frame: Vector) -> None:
 
 
 @making
-def probed(frame: Vector, rows: Vector) -> Words:
-    """Find the record of each key, −1 where there is none."""
+def probed(frame: Vector, rows: Vector, keys_alone: bool = False) -> Words:
+    """Find the record of each key, −1 where there is none.
+
+    Args:
+        keys_alone: Somebody else asks for the lines of payloads.
+    """
     n, key, places, scratch = rows.shape[0], frame[at.KEY], frame[at.PLACES], frame[at.SCRATCH]
     (table, shape), base, wide = table_of(frame[places]), address(rows), 8 * key
     found = np.empty(n, np.int64)
     for chunk in range(0, n, at.CHUNK):
         here = min(at.CHUNK, n - chunk)
-        ask_records(frame, base, chunk, here)
+        ask_records(frame, base, chunk, here, keys_alone)
         for j in range(here):
             h, position = frame[scratch + j], frame[scratch + at.CHUNK + j]
             found[chunk + j] = seek_record(frame, table, shape, position, h, base + (chunk + j) * wide)

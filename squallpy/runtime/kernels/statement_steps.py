@@ -16,7 +16,7 @@ from numba import carray  # type: ignore[attr-defined]
 
 from squallpy.base.rings.cofactor import PLAIN, POWERS
 from squallpy.runtime.kernels import pool_layout as at
-from squallpy.runtime.kernels.cofactor_products import add_products, settle, workspace
+from squallpy.runtime.kernels.cofactor_products import add_products, ask_rows, settle, workspace
 from squallpy.runtime.kernels.cofactor_tiles import TILE
 from squallpy.runtime.kernels.intrinsics import load, pointer, store
 from squallpy.runtime.kernels.kernel_compiler import (
@@ -144,8 +144,8 @@ def _crossed(n: int, count: int) -> tuple[Words, Words]:
 @making
 def _found(frame: Vector, kind: int, index: int, given: Vector) -> tuple[Words, Words]:
     """List all (row, record) of a lookup; rows ascend."""
-    if kind == PROBE:
-        return _among(probed(frame, given))
+    if kind == PROBE:  # the lines of an element of a cofactor ring are asked for by the product
+        return _among(probed(frame, given, frame[at.RINGS] >= PLAIN))
     if kind == SLICE:
         return sliced_records(frame, index, given)
     return _crossed(given.shape[0], load(frame[HEAD], at.COUNT))
@@ -268,6 +268,7 @@ def _summed_product(outcome: Vector, columns: Vector, places: Vector) -> Words:
     if outcome[4] & POWERS:
         return sum_monomials(outcome[4], outcome, 6, stop, columns, places)
     work = workspace(outcome[4], outcome, 6, stop)
+    ask_rows(address(work), places, min(TILE, places.shape[1]))
     for i in range(0, places.shape[1], TILE):
         add_products(address(work), outcome, 6, stop, columns, places, i, min(TILE, places.shape[1] - i))
     settle(address(work), address(words))

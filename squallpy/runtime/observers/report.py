@@ -111,9 +111,14 @@ class BatchReport:
     @classmethod
     def of(cls, figures: Mapping[str, Any]) -> "BatchReport":
         """Take what a report has from the figures that partitions, policies and executors have added up."""
-        known = {name: value for name, value in figures.items() if name in _NAMES}
-        join = {name: value for name, value in figures.items() if name in _OF_A_JOIN}
-        stages = {name.removesuffix(_STAGE): value for name, value in figures.items() if name.endswith(_STAGE)}
+        known, join, stages = dict[str, Any](), dict[str, Any](), dict[str, float]()
+        for name, value in figures.items():
+            if name in _NAMES:
+                known[name] = value
+            elif name in _OF_A_JOIN:
+                join[name] = value
+            elif name.endswith(_STAGE):
+                stages[name.removesuffix(_STAGE)] = value
         times = {name: max(each.values()) / 1e6 for name, each in figures.get("watermarks", {}).items()}
         received = figures.get("received_rows", {})
         shown = JoinReport(**join) if join else None

@@ -211,9 +211,13 @@ class StageExecutor:
         return sum(step.work for step in self._statements)
 
     def apply(
-        self, store: Store, deltas: Iterable[Delta], batch: BatchPlan | None = None
+        self, store: Store, deltas: Iterable[Delta], batch: BatchPlan | None = None, waiting: int = 0
     ) -> tuple[list[Delta], Deltas]:
-        """Apply a batch; return the changes of results, and by name the deltas that the stage sends or keeps."""
+        """Apply a batch; return the changes of results, and by name the deltas that the stage sends or keeps.
+
+        Args:
+            waiting: The number of last steps that `derive` makes later, of groups that stay noted.
+        """
         given = self._add_up(deltas)
         self._book(store, given)
         tick(store, self._clocks, given)
@@ -226,7 +230,7 @@ class StageExecutor:
             pools |= {view: store[batch.pool(view)] for view in on_grid}
         if isinstance(batch, Copying):
             changes |= {view: ChangeTracker(store[PoolName(view, Role.CHANGES)]) for view in on_grid}
-        for step in self._steps:
+        for step in self._steps[: len(self._steps) - waiting]:
             if isinstance(step, Derive):
                 with self._trace(f"Δ{step.relation.upper()}"):
                     self._derive(step, store, given)
@@ -237,21 +241,42 @@ class StageExecutor:
                 keep = None if step.update.keep is None else self._own_filter(step.update, store.dictionary)
                 if batch and step.target in on_grid and len(batch.grids) > 1:
                     keep = self._home_filter(step.update, batch, store.dictionary)
-                with self._trace(f"{step.delta} → {step.target}"):
+                with self._trace(f"{step.delta} → {step.target}" if self._trace.on else ""):
                     step.run(delta, pools, store.dictionary, changes.get(step.target), keep)
                 self._notes.count_lookups(step)
         for view, check in self._unique.items():
             more = check.duplicates(as_pool(pools[view]), store.dictionary)
             if not (self._partition and view in self._copied):
                 self._notes.duplicates += more
-        for touched in self._touched.values():
-            touched.clear()
+        if not waiting:
+            self.forget_groups()
         if self._is_last:
             begin(store)
         changed = [Delta(name, *self._scratch[name].rows()) for name in self._results]
         names = [(send.name, send.source) for send in self._sends] + [(name, name) for name in self._keeps]
         found = ((name, _rows(source, given, pools)) for name, source in names)
         return changed, {name: Delta(name, d.keys, d.words) for name, d in found if d is not None}
+
+    def derive(self, store: Store, waiting: int) -> list[Delta]:
+        """Make the last steps, of the groups that are noted; return the changes of results."""
+        given = self._add_up(())
+        pools: dict[str, Container] = dict(store) | self._scratch
+        for step in self._steps[len(self._steps) - waiting :]:
+            if isinstance(step, Derive):
+                self._derive(step, store, given)
+            elif isinstance(step, RunnableStatement) and (delta := _rows(step.delta, given, pools)) is not None:
+                step.run(delta, pools, store.dictionary)
+        return [Delta(name, *self._scratch[name].rows()) for name in self._results]
+
+    @property
+    def touched(self) -> Mapping[str, TouchTracker]:
+        """The groups of views that the batch touched."""
+        return self._touched
+
+    def forget_groups(self) -> None:
+        """Let no groups be touched."""
+        for touched in self._touched.values():
+            touched.clear()
 
     def _run_compiled(
         self,

@@ -103,7 +103,7 @@ class RunnableStatement:
         whole = same and update.picks == tuple(range(len(rings)))
         self._between, self._added, self._searched, self._counts = 0, 0, 0, (0, 0)
         programs = [part for part in self._code.parts if isinstance(part, StepProgram) and part.frames]
-        self._lookups = [(part.program, np.array([at for at, _ in part.frames])) for part in programs]
+        self._lookups = [(part.program.data, [at for at, _ in part.frames]) for part in programs]
         delta_keys = {v.id for v in update.variables}
         self._apart = {s for s in self._ranges if delta_keys <= {*s.live, *(v.id for _, v in s.bound_keys)}}
         self._lifted = LiftedRows.of(update, payloads)
@@ -130,11 +130,17 @@ class RunnableStatement:
 
     def take_counts(self) -> tuple[int, int]:
         """Return how many comparisons and pairs came since the last call."""
+        if not self._numbers:
+            return 0, 0
         before, self._counts = self._counts, (self.count_compared, self.pairs)
         return self._counts[0] - before[0], self._counts[1] - before[1]
 
     def _counted_in(self, word: int) -> int:
-        return sum(int(program[frames + (word - statement_steps.FRAME)].sum()) for program, frames in self._lookups)
+        count, there = 0, word - statement_steps.FRAME
+        for program, frames in self._lookups:
+            for frame in frames:
+                count += program[frame + there]
+        return count
 
     def run(
         self,
@@ -160,15 +166,21 @@ class RunnableStatement:
             return
         for part in self._code.parts:
             if isinstance(part, StepProgram):
+                program = part.program.data  # NB: an array takes longer to be told one of its words
                 for position, source in part.frames:
-                    part.program[position] = as_pool(pools[source]).address
+                    program[position] = as_pool(pools[source]).address
                 for position, aux in part.noted:
                     part.program[position : position + 2] = self._auxiliary[aux].noted
-        chunk = CHUNK
+        rows, chunk = len(delta.keys), CHUNK
         for source in self._scanned:  # every row of a chunk meets every record
             chunk = max(1, min(chunk, PAIRS // max(1, len(pools[source]))))
         start = 0
-        while start < len(delta.keys):
+        if self._program is not None and rows <= chunk:
+            outcome = self._run(np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words), pools, dictionary)
+            self._added += len(outcome[0])
+            _add(target, *outcome, touched, keep)
+            start = rows
+        while start < rows:
             keys, words = (np.ascontiguousarray(m[start : start + chunk]) for m in (delta.keys, delta.words))
             try:
                 outcome = self._run(keys, words, pools, dictionary)
