@@ -85,9 +85,33 @@ class Hops:
     slide: int
     offset: int = 0
 
+    @property
+    def most(self) -> int:
+        """The number of windows that a time is in at most."""
+        return -(-self.size // self.slide)
+
     def value_text(self, value: Any) -> str:
         lengths = (f"INTERVAL {length / 1e6:g} SECOND" for length in (self.size, self.slide, self.offset))
         return f"WINDOW({value}, {', '.join(lengths)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Cumulations:
+    """Windows of a time that begin together, every `size` from `offset` on, and end every `step` up to the size, in
+    microseconds."""
+
+    size: int
+    step: int
+    offset: int = 0
+
+    @property
+    def most(self) -> int:
+        """The number of windows that a time is in at most."""
+        return self.size // self.step
+
+    def value_text(self, value: Any) -> str:
+        lengths = (f"INTERVAL {length / 1e6:g} SECOND" for length in (self.step, self.size, self.offset))
+        return f"CUMULATE({value}, {', '.join(lengths)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +146,9 @@ class Elements:
         return f"ELEMENTS({value}){' OR NULL' if self.kept else ''}"
 
 
+Generator = Split | Hops | Cumulations | Series | Elements
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """Derivation of a relation from another one: a row for each part of `value`, an expression over that one's fields.
@@ -132,7 +159,7 @@ class Parts:
 
     of: "Relation"
     value: Any
-    generator: Split | Hops | Series | Elements
+    generator: Generator
 
     def __str__(self) -> str:
         return f"{self.generator.value_text(self.value)} OF {self.of.name}"

@@ -4,7 +4,8 @@ sqlglot's own dialects normalise functions (`YEAR(x)` → `Year(TsOrDsToDate(x))
 arguments that it does not know. This one keeps name, arguments and position: `Anonymous(this="YEAR", expressions=[x])`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeGuard
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -15,6 +16,8 @@ from squallpy.frontend.window_clause import CLAUSE, WINDOW
 
 OVER_TABLES = ("COFACTOR", "OLS", "MUTUAL_INFORMATION", "CHOW_LIU")
 """Table functions whose table may be partitioned."""
+WINDOWING = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+"""Table functions by which rows have windows of time; the names are also those of keys of GROUP BY."""
 KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
 
 
@@ -42,6 +45,12 @@ class WindowParser(SparkParser):
         is_element = isinstance(this, exp.Anonymous) and self._curr.token_type is TokenType.L_BRACKET
         return super()._parse_bracket(exp.Paren(this=this) if is_element else this)
 
+    def _parse_table_part(self, schema: bool = False) -> exp.Expr | None:
+        """Parse FROM TABLE(f(…)) as FROM f(…)."""
+        part = super()._parse_table_part(schema=schema)
+        inside = part.expressions[:1] if is_call(part, "TABLE") else []
+        return inside[0] if inside and isinstance(inside[0], exp.Anonymous) else part
+
     def _parse_required(self) -> exp.Expr:
         found = self._parse_bitwise()
         if found is None:
@@ -62,10 +71,54 @@ class WindowParser(SparkParser):
                 break
         return self.expression(exp.Anonymous(this=name.lower(), expressions=args)).update_positions(called)
 
+    def _parse_windowing(self, name: str) -> exp.Expr:
+        """Parse SESSION(TABLE r PARTITION BY a, …) as SESSION(TABLE(r, a), …), and so SESSION(DATA => TABLE r, …) and
+        SESSION(r, …)."""
+        called = self._tokens[self._index - 2]
+        args = self._parse_csv(self._parse_windowing_argument)
+        first, time = (*args, None, None)[:2]
+        if isinstance(first, exp.Column) and (isinstance(time, exp.Column) or is_call(time, "DESCRIPTOR")):
+            args[0] = in_table(exp.Table(this=first.this, db=first.args.get("table")))
+        elif isinstance(first, exp.Subquery):
+            args[0] = in_table(first)
+        return self.expression(exp.Anonymous(this=name, expressions=args)).update_positions(called)
+
+    def _parse_windowing_argument(self) -> exp.Expr | None:
+        """Parse an argument, which may be named and may be a table: DATA => TABLE r PARTITION BY (a, b)"""
+        called = self._curr
+        if self._next and self._next.token_type is TokenType.FARROW:
+            self._advance(2)
+            value = self._parse_windowing_argument()
+            return value and self.expression(
+                exp.Kwarg(this=exp.var(called.text).update_positions(called), expression=value)
+            )
+        if not self._match(TokenType.TABLE):
+            return self._parse_lambda()
+        is_wrapped = self._match(TokenType.L_PAREN)
+        query = self._parse_select() if is_wrapped else None
+        table = exp.Subquery(this=query) if query else self._parse_table_parts() or exp.Table()
+        if is_wrapped:
+            self._match_r_paren()
+        keys: list[exp.Expr] = []
+        if self._match(TokenType.PARTITION_BY):
+            is_list = self._curr is not None and self._curr.token_type is TokenType.L_PAREN
+            keys = self._parse_wrapped_csv(self._parse_bitwise) if is_list else [self._parse_required()]
+        return self.expression(in_table(table, keys)).update_positions(called)
+
+
+def is_call(node: exp.Expr | None, *names: str) -> TypeGuard[exp.Anonymous]:
+    """True if a node calls one of these functions, whatever the case of its name."""
+    return isinstance(node, exp.Anonymous) and node.name.upper() in names
+
+
+def in_table(table: exp.Expr, keys: Sequence[exp.Expr] = ()) -> exp.Anonymous:
+    """Write a table as an argument of a table function, perhaps with keys by which it is partitioned."""
+    return exp.Anonymous(this="TABLE", expressions=[table, *keys])
+
 
 TABLE_FUNCTIONS: dict[str, Callable[[WindowParser], exp.Expr]] = {
-    name: lambda self, name=name: self._parse_over_table(name)  # type: ignore[misc]
-    for name in OVER_TABLES
+    **{name: lambda self, name=name: self._parse_over_table(name) for name in OVER_TABLES},  # type: ignore[misc]
+    **{name: lambda self, name=name: self._parse_windowing(name) for name in WINDOWING},  # type: ignore[misc]
 }
 
 

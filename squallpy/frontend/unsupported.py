@@ -210,9 +210,6 @@ QUERIES: dict[str, Unsupported] = {
     "session of sets": Unsupported(
         "SESSION_WINDOW in ROLLUP, CUBE or GROUPING SETS", "", "write the sets as SELECTs with UNION ALL"
     ),
-    "WINDOW of what is not read": Unsupported(
-        "WINDOW with a slide over columns not of one stream or table", "", "use it in a subquery in FROM"
-    ),
     "EXPLODE of what is not read": Unsupported(
         "EXPLODE of columns not of one stream or table",
         "",

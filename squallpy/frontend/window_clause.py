@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 WINDOW = TokenType.PREWHERE  # NB: a token that Spark's SQL does not use
 CLAUSE = "stream_window"  # the argument of a SELECT
 WORDS = ("RANGE", "TUMBLE", "SESSION", "LANDMARK", "ROWS")
+_CALLED = {  # WINDOW(at, '10 minutes'), which sqlglot takes for the clause WINDOW w AS (…), and SESSION(TABLE r, …)
+    TokenType.WINDOW: (TokenType.L_PAREN, TokenType.DOT),
+    TokenType.SESSION: (TokenType.L_PAREN,),
+}
 _NUMBERS = (TokenType.NUMBER, TokenType.DASH, TokenType.PLUS)
 _ENDS = (TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN)
 _MOST = 2**62  # microseconds, 146,000 years, or rows
@@ -51,8 +55,7 @@ def with_windows(tokens: Sequence[Token], text: str) -> list[Token]:
     while at < len(tokens):
         token = tokens[at]
         following = tokens[at + 1].token_type if at + 1 < len(tokens) else None
-        if token.token_type is TokenType.WINDOW and following in (TokenType.L_PAREN, TokenType.DOT):
-            # WINDOW(at, '10 minutes'), which sqlglot takes for the clause WINDOW w AS (…)
+        if following in _CALLED.get(token.token_type, ()):
             token = Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments)
         if (opened[-1] or behind) and _begins(tokens, at):
             end = _end(tokens, at)

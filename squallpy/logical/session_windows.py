@@ -12,7 +12,7 @@ from squallpy.logical.nodes import Aggregate, Node, check_all
 
 @dataclass(frozen=True, slots=True)
 class SessionWindow(Node):
-    """Rows, each with the `start` of its session: the time of the first row of it.
+    """Rows, each with the times of the first and the last row of its session, `start` and `last`.
 
     Args:
         partition: Rows in which these are equal have sessions of their own.
@@ -26,6 +26,7 @@ class SessionWindow(Node):
     time: Expr
     gap: int
     start: Column
+    last: Column
 
     def __post_init__(self) -> None:
         check_all((*self.partition, self.time), self.child)
@@ -33,7 +34,7 @@ class SessionWindow(Node):
 
     @CachedProperty
     def output(self) -> tuple[Column, ...]:
-        return (*self.child.output, self.start)
+        return (*self.child.output, self.start, self.last)
 
 
 @dataclass(frozen=True, slots=True)

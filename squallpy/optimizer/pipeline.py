@@ -21,6 +21,7 @@ from squallpy.optimizer.pass_manager import FunctionPass, Pass, RulePass, node_p
 from squallpy.optimizer.plan import push_filters, simplify_outer_joins, simplify_predicates
 from squallpy.optimizer.plan.aggregate_over_left_join import aggregate_over_left_join
 from squallpy.optimizer.plan.assign_window_clocks import assign_window_clocks
+from squallpy.optimizer.plan.compute_group_keys import compute_group_keys
 from squallpy.optimizer.plan.decorrelate import decorrelate
 from squallpy.optimizer.plan.exists_not_equal import exists_not_equal
 from squallpy.optimizer.plan.exists_to_semi import exists_to_semi
@@ -153,6 +154,11 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         ),
         evaluating_rules=(fold_constant,),
         exprs=(simplify_predicates.fold_constant_in_and, simplify_predicates.fold_constant_in_or),
+    ),
+    FunctionPass(
+        "compute_group_keys",
+        "when filters by all keys are below: a key that others determine need not be stored with each group",
+        lambda plan, _: compute_group_keys(plan),
     ),
     FunctionPass(
         "assign_window_clocks",

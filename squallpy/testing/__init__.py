@@ -1,7 +1,7 @@
 """Infrastructure of the tests: DuckDB as the oracle, step tests, goldens, TPC data, random queries and streams.
 
 oracle              the rows of each stream so far, in DuckDB; what it lacks is made from scratch by the
-                    window_oracle, session_oracle, recursion_oracle, matrix_oracle and model_oracle
+                    window_oracle, windowing_oracle, session_oracle, recursion_oracle, matrix_oracle and model_oracle
 naive_calculus      the ring calculus by its definition; view_tree_oracle, view trees over any of the rings;
                     matrix_checks, matrix programs
 compare_rows        two bags of rows, and how they differ

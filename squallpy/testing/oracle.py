@@ -36,6 +36,7 @@ from squallpy.testing.model_oracle import ModelFromScratch, replace_models
 from squallpy.testing.recursion_oracle import FixpointFromScratch, replace_recursions
 from squallpy.testing.session_oracle import replace_sessions
 from squallpy.testing.window_oracle import last_rows, replace_windows
+from squallpy.testing.windowing_oracle import replace_windowing
 
 MULT, NUMBER = "__mult", "__number"  # of a row in its stream
 
@@ -226,6 +227,7 @@ def parse_query(sql: str) -> exp.Expr:
     dialect = _Dialect()
     (query,) = dialect.parser().parse(with_windows(dialect.tokenize(sql), sql), sql)
     assert query is not None
+    replace_windowing(query)
     return query
 
 

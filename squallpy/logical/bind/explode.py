@@ -13,10 +13,11 @@ from dataclasses import replace
 from sqlglot import exp
 
 from squallpy.base.types import BIGINT, INT, TIMESTAMP, VARCHAR, Shape, Type
-from squallpy.catalog.relation import CONSTANT, Elements, Field, Hops, Parts, Relation, Series, Split
+from squallpy.catalog.relation import CONSTANT, Cumulations, Elements, Field, Hops, Parts, Relation, Series, Split
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.apply import Apply, ApplyKind
 from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.datetime.calendar import last_multiple
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.listed_rows import LISTS, ListedRows, list_columns, listed_rows, with_columns
 from squallpy.logical.bind.nested_values import field_of
@@ -272,16 +273,62 @@ def _parts_of(
 def _windows(s: Scalars, plan: Node, node: exp.Expr, call: exp.Expr) -> Node:
     """Extend a plan by the windows in which a time is."""
     time = s.bind(exp.cast(call.expressions[0].copy(), "timestamp"))
-    columns = tuple(s.ctx.column(name, TIMESTAMP, False) for name in BOUNDS)
-    made = _spread(s.ctx, plan, time, (columns[0], columns[1]), hops(s.ctx, call))
+    found, *bounds = in_windows(s.ctx, plan, time, hops(s.ctx, call))
+    s.scope.add(s.ctx, FromItem(NAME, tuple(bounds)), node)
+    return found
+
+
+def in_windows(ctx: Context, plan: Node, time: Expr, windows: Hops | Cumulations) -> tuple[Node, Column, Column]:
+    """Extend a plan by the windows in which a time is; returned with the columns of their starts and ends.
+
+    Of the two bounds that are made one is computed from the other, so that groups by both have one key.
+    """
+    start, end, begun, ended = (ctx.column(name, TIMESTAMP, False) for name in (*BOUNDS, *BOUNDS))
+    made = _spread(ctx, plan, time, (begun, ended), windows)
     if made is None:
-        raise s.ctx.refuse(call, QUERIES["WINDOW of what is not read"])
-    s.scope.add(s.ctx, FromItem(NAME, columns), node)
-    return made
+        made = _join_windows(ctx, plan, time, (begun, ended), windows)
+    bounds: tuple[Expr, Expr] = begun, ended
+    match windows:
+        case Hops(size):
+            bounds = begun, _later(begun, size)
+        case Cumulations(size, _, offset):
+            bounds = last_multiple(_later(ended, -1), size, offset), ended
+    return Project(made, (*((c, c) for c in plan.output), *zip((start, end), bounds, strict=True))), start, end
+
+
+def _join_windows(
+    ctx: Context, plan: Node, time: Expr, new: tuple[Column, Column], windows: Hops | Cumulations
+) -> Node:
+    """Extend a plan by the windows of a time that is computed, of an aggregate perhaps: it is joined with their
+    numbers."""
+    many = windows.most
+    numbers = constant_table(ctx, exp.Table(this=exp.Anonymous(this="RANGE", expressions=[exp.Literal.number(many)])))
+    (number,) = numbers.output
+    match windows:
+        case Hops(size, slide, offset):
+            begins = _moved(last_multiple(time, slide, offset), number, -slide)
+            ends = _later(begins, size)
+        case Cumulations(size, step, offset):
+            begins = last_multiple(time, size, offset)
+            ends = _moved(_later(begins, step), number, step)
+    rows = Filter(Join(plan, numbers), call("<", time, ends))
+    return Project(rows, (*((c, c) for c in plan.output), *zip(new, (begins, ends), strict=True)))
+
+
+def _later(time: Expr, micros: int) -> Expr:
+    return call("add_micros", time, Literal(micros, BIGINT))
+
+
+def _moved(time: Expr, number: Expr, length: int) -> Expr:
+    return call("add_micros", time, call("*", number, Literal(length, BIGINT)))
 
 
 def _spread(
-    ctx: Context, plan: Node, value: Expr, new: tuple[Column, Column], made: Split | Hops | Series | Elements
+    ctx: Context,
+    plan: Node,
+    value: Expr,
+    new: tuple[Column, Column],
+    made: Split | Hops | Cumulations | Series | Elements,
 ) -> Node | None:
     """Extend the scan from which a value is read by the parts of the value.
 
@@ -326,7 +373,7 @@ def _relation(ctx: Context, parts: Parts) -> Relation:
         match parts.generator:
             case Split(kept=kept) | Series(kept=kept) | Elements(kept=kept) as made:
                 new = _new_fields(parts.value, made, kept)
-            case Hops():
+            case Hops() | Cumulations():
                 new = [(name, TIMESTAMP, False) for name in BOUNDS]
         fields = [Field(next(n for n in _name_numbered(f) if n not in taken), type, null) for f, type, null in new]
         known[parts] = replace(

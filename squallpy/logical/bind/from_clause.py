@@ -15,6 +15,7 @@ from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.catalog.variable_orders import OrderText
+from squallpy.frontend.dialect import WINDOWING, is_call
 from squallpy.frontend.unsupported import CLAUSES, NODES, QUERIES
 from squallpy.functions.model_functions import FUNCTIONS
 from squallpy.logical.aggregate_calls import Agg
@@ -23,6 +24,7 @@ from squallpy.logical.bind import sequence_functions
 from squallpy.logical.bind.context import CommonTable, Context
 from squallpy.logical.bind.correlated_unnest import correlated_unnest
 from squallpy.logical.bind.explode import TABLE_FUNCTIONS, bind_explode, constant_table, is_constant_table, is_generator
+from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.joins import JoinTree
 from squallpy.logical.bind.matrix_ddl import matrix_relation, output
 from squallpy.logical.bind.model_functions import bind_factorised, is_factorised
@@ -30,6 +32,7 @@ from squallpy.logical.bind.pivot import rewrite_pivots
 from squallpy.logical.bind.scope import FromItem, Outer, Scope, seen_from
 from squallpy.logical.bind.stream_windows import apply_window
 from squallpy.logical.bind.subqueries import Inner, Subqueries, without_domain
+from squallpy.logical.bind.windowing import add_windows, is_windowing, read_call
 from squallpy.logical.expressions import FALSE, columns
 from squallpy.logical.nodes import Aggregate, Filter, Join, Node, Project, Scan
 from squallpy.logical.plan_properties import is_bare_null
@@ -82,6 +85,8 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
     if is_constant_table(node):
         inner = Inner(constant_table(ctx, node))
         alias = node.this.name if isinstance(node.this, exp.Anonymous) else ""
+    elif is_windowing(node):
+        inner, alias = bind_windowing(ctx, node), ""
     elif isinstance(node, exp.Table):
         inner, alias = bind_table(ctx, node, before.outer)
         schema = resolve_schema(node.db) if node.db else ""
@@ -114,6 +119,14 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
     scope.add(ctx, FromItem(alias, inner.plan.output, schema, written), node)
     scope.nulls |= {c.id for c in inner.plan.output if is_bare_null(inner.plan, c)}
     return inner
+
+
+def bind_windowing(ctx: Context, node: exp.Table) -> Inner:
+    """Bind a windowing table function and the table inside, which may be a query."""
+    ctx.refuse_other_args(node, "this", "alias")
+    scope, written = Scope(), read_call(ctx, node)
+    read = bind_source(ctx, written.source, scope, Scope())
+    return Inner(add_windows(Scalars(ctx, scope, "FROM"), read.plan, written))
 
 
 def names_of(ctx: Context, node: exp.Expr, before: Scope) -> list[str]:
@@ -187,8 +200,11 @@ def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inne
         ctx.refuse_other_args(node, "this", "alias")
         model, alias = bind_factorised(ctx, node), node.args.get("alias")
         return Inner(with_new_columns(ctx, model) if alias and alias.columns else model), node.this.name
+    if is_call(node.this, "TABLE"):
+        hint = "write FROM r, FROM (SELECT …) or FROM TABLE(f(…))"
+        raise ctx.error("SQ2005", "TABLE(…) in FROM is around a table function", node, hint)
     if isinstance(node.this, exp.Anonymous):
-        hint = nearest(node.this.name, (*map(str.lower, TABLE_FUNCTIONS), *FUNCTIONS))
+        hint = nearest(node.this.name, (*map(str.lower, (*TABLE_FUNCTIONS, *WINDOWING)), *FUNCTIONS))
         if hint.startswith("did you mean") and node.this.name.upper() not in TABLE_FUNCTIONS:
             raise ctx.error("SQ2004", f'unknown table function "{node.this.name}"', node, hint)
     if not isinstance(node.this, exp.Identifier):

@@ -18,10 +18,11 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.types import INT, unify
+from squallpy.frontend.dialect import is_call
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.literals import read_text
-from squallpy.logical.bind.nested_constructors import bind_alike, entries_of, fields_of, is_call, items_of
+from squallpy.logical.bind.nested_constructors import bind_alike, entries_of, fields_of, items_of
 from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.nodes import Node, Project

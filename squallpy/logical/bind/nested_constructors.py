@@ -9,22 +9,18 @@ A NULL in them is JSON's null, so none of them is NULL itself.
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TypeGuard
 
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN, DOUBLE, NULL, VARCHAR, Shape, Type, nested_type, unify
+from squallpy.frontend.dialect import is_call
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.coercion import NO_NUMBERS, coerce, coerce_exactly
 from squallpy.logical.expression_builders import call, case, coalesce
 from squallpy.logical.expressions import Cast, Expr, Literal
-
-
-def is_call(node: exp.Expr | None, *names: str) -> TypeGuard[exp.Anonymous]:
-    return isinstance(node, exp.Anonymous) and node.name.upper() in names
 
 
 def items_of(node: exp.Expr | None) -> list[exp.Expr]:

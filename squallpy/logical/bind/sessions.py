@@ -39,8 +39,8 @@ def place_sessions(ctx: Context, plan: Node, keys: dict[Expr, Column]) -> tuple[
         return plan, keys
     time, gap = found.args
     assert isinstance(gap, Literal)
-    start = ctx.column("start", TIMESTAMP, False)
+    start, last = (ctx.column(name, TIMESTAMP, False) for name in ("start", "last"))
     others = tuple(key for key in keys if key != found and not isinstance(key, Literal))
-    return SessionWindow(plan, others, time, gap.value, start), {
+    return SessionWindow(plan, others, time, gap.value, start, last), {
         transform(key, lambda e: start if e == found else None): column for key, column in keys.items()
     }

@@ -21,6 +21,7 @@ from squallpy.logical.bind.datetime.intervals import interval
 NAME, SESSION = "window", "session_window"
 SESSION_START = "SESSION START"  # a function that nobody can write
 BOUNDS = ("start", "end")
+GROUP_WINDOWS = {"TUMBLE": NAME, "HOP": NAME, "SESSION": SESSION}  # of Flink: the keys, TUMBLE_START, TUMBLE_END, …
 DAY = 86_400_000_000  # µs
 
 
@@ -36,14 +37,15 @@ def hops(ctx: Context, node: exp.Expr) -> Hops:
     """Read the lengths of a WINDOW call; SQ2010 for lengths that make no windows."""
     if not 2 <= len(node.expressions) <= 4:
         raise ctx.error("SQ2005", f"WINDOW takes 2 to 4 arguments, not {len(node.expressions)}", node)
-    size, *others = (_micros(ctx, length) for length in node.expressions[1:])
+    size, *others = (length_of(ctx, length) for length in node.expressions[1:])
     slide, offset = (*others, *(size, 0)[len(others) :])
     if not 0 < slide <= size:
         raise ctx.error("SQ2010", "a window is longer than nothing, and no shorter than its slide", node)
     return Hops(size, slide, offset % slide)
 
 
-def _micros(ctx: Context, node: exp.Expr) -> int:
+def length_of(ctx: Context, node: exp.Expr) -> int:
+    """Read a constant length of time in microseconds, an INTERVAL or '10 minutes'; SQ2005 for anything else."""
     written = node
     if isinstance(node, exp.Literal) and node.is_string:
         written = exp.Interval(this=node.copy())
@@ -58,6 +60,7 @@ def _micros(ctx: Context, node: exp.Expr) -> int:
 
 def rewrite_window_function(ctx: Context, select: exp.Select) -> exp.Select:
     """Replace the WINDOW function of a block by the bounds of windows."""
+    select = _spell_group_windows(select)
     calls = [node for node in _walk_block(select) if _is_call(node)]
     if not calls:
         return select
@@ -104,9 +107,36 @@ def rewrite_window_function(ctx: Context, select: exp.Select) -> exp.Select:
     return out
 
 
+def _spell_group_windows(select: exp.Select) -> exp.Select:
+    """Write the group windows of Flink and Calcite as those of Spark.
+
+    GROUP BY HOP(at, slide, size)    →    GROUP BY WINDOW(at, size, slide)
+    TUMBLE_END(at, size)             →    WINDOW(at, size).end
+    """
+    if not any(_group_window(node) for node in _walk_block(select)):
+        return select
+    out = select.copy()
+    out.parent = select.parent
+    for node in list(_walk_block(out)):
+        if found := _group_window(node):
+            name, _, bound = found.partition("_")
+            at, *lengths = node.expressions
+            spelled = exp.Anonymous(this=GROUP_WINDOWS[name], expressions=[at, *lengths[::-1]])
+            spelled.update_positions(node)
+            node.replace(exp.Dot(this=spelled, expression=exp.to_identifier(bound.lower())) if bound else spelled)
+    return out
+
+
+def _group_window(node: exp.Expr) -> str:
+    """Return the name of a call of a group window or of one of its bounds, '' for anything else."""
+    name = node.name.upper() if isinstance(node, exp.Anonymous) and len(node.expressions) > 1 else ""
+    window, _, bound = name.partition("_")
+    return name if window in GROUP_WINDOWS and bound.lower() in ("", *BOUNDS) else ""
+
+
 def _walk_block(select: exp.Select) -> Iterator[exp.Expr]:
-    """Yield the nodes of a block, without those of queries inside."""
-    for node in select.walk(prune=lambda node: node is not select and isinstance(node, exp.Query)):
+    """Yield the nodes of a block, without those of queries and tables inside."""
+    for node in select.walk(prune=lambda node: node is not select and isinstance(node, exp.Query | exp.Table)):
         if node is not select:
             yield node
 
@@ -132,7 +162,7 @@ def _session_bounds(ctx: Context, node: exp.Expr) -> dict[str, exp.Expr]:
     if len(node.expressions) != 2:
         raise ctx.error("SQ2005", f"SESSION_WINDOW takes 2 arguments, not {len(node.expressions)}", node)
     time, length = node.expressions
-    gap = exp.Literal.number(_micros(ctx, length))
+    gap = exp.Literal.number(length_of(ctx, length))
     if not int(gap.name) > 0:
         raise ctx.error("SQ2010", "the gap of a session is longer than nothing", length)
     last = exp.Anonymous(this="MAX", expressions=[exp.cast(time.copy(), "timestamp")])

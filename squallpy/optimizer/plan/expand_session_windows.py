@@ -53,7 +53,8 @@ def _join_sessions(window: SessionWindow, context: PassContext) -> Node:
     same = (not_distinct(a, b) for a, b in zip(window.partition, bounds.partition, strict=True))
     inside = (call("<=", bounds.start, time), call("<", time, bounds.following))
     joined = inner_join(window.child, bounds, conjunction((*same, *inside)))
-    return Project(joined, (*((c, c) for c in window.child.output), (window.start, bounds.start)))
+    found = ((window.start, bounds.start), (window.last, bounds.last))
+    return Project(joined, (*((c, c) for c in window.child.output), *found))
 
 
 def _read_last_times(node: Aggregate, window: SessionWindow, context: PassContext) -> Node:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import DATE, TIMESTAMP, YEARS, Kind, Type
-from squallpy.catalog.relation import Elements, Hops, Relation, Series, Split
+from squallpy.catalog.relation import Cumulations, Elements, Hops, Relation, Series, Split
 from squallpy.logical.expressions import Expr, Literal, children, columns
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.nested_elements import take_apart
@@ -56,9 +56,9 @@ def in_parts(rows: pa.RecordBatch, relation: Relation) -> pa.RecordBatch:
         case Elements() as made:
             types = [field.type for field in relation.fields[-2:]]
             at, *new = _elements(*evaluated(parts.value), types, made)
-        case Hops() as hops:
+        case Hops() | Cumulations() as windows:
             values, there = evaluated(parts.value)
-            at, *new = _windows(np.asarray(values), there, hops)
+            at, *new = _windows(np.asarray(values), there, windows)
         case Series() as series:
             arguments, valids = zip(*map(evaluated, children(parts.value)), strict=True)
             there = np.logical_and.reduce(valids)
@@ -114,17 +114,27 @@ def _array(values: Words, type: Type) -> pa.Array:
     return pa.array(values).cast(arrow_type(TIMESTAMP)) if type == TIMESTAMP else pa.array(values)
 
 
-def _windows(times: Words, there: Mask, hops: Hops) -> tuple[Words, pa.Array, pa.Array]:
+def _windows(times: Words, there: Mask, windows: Hops | Cumulations) -> tuple[Words, pa.Array, pa.Array]:
     """Find the windows of times: the row of each, its start and its end."""
     of = np.flatnonzero(there)
-    last = times[of] - (times[of] - hops.offset) % hops.slide
-    starts = last[:, None] - hops.slide * np.arange(-(-hops.size // hops.slide))
-    inside = starts + hops.size > times[of, None]
-    found = starts[inside]
+    match windows:
+        case Hops(size, slide, offset):
+            starts = _since(times[of], slide, offset) - slide * np.arange(windows.most)
+            ends = starts + size
+        case Cumulations(size, step, offset):
+            ends = _since(times[of], size, offset) + step * np.arange(1, windows.most + 1)
+            starts = np.broadcast_to(_since(times[of], size, offset), ends.shape)
+    inside = ends > times[of, None]
+    starts, ends = starts[inside], ends[inside]
     least, most = YEARS[Kind.TIMESTAMP]
-    outside = (found < least) | (found > most - hops.size)
+    outside = (starts < least) | (ends > most)
     if outside.any():
         time = Literal(int(np.repeat(times[of], inside.sum(axis=1))[outside.argmax()]), TIMESTAMP)
-        raise SquallError("SQ5001", f"a WINDOW of {time} begins or ends outside the years 1 to 9999")
-    moments = (pa.array(bound).cast(arrow_type(TIMESTAMP)) for bound in (found, found + hops.size))
+        raise SquallError("SQ5001", f"a window of {time} begins or ends outside the years 1 to 9999")
+    moments = (pa.array(bound).cast(arrow_type(TIMESTAMP)) for bound in (starts, ends))
     return (np.repeat(of, inside.sum(axis=1)), *moments)
+
+
+def _since(times: Words, length: int, offset: int) -> Words:
+    """Return when the last window began that begins every so often from an offset on; one row each, in a column."""
+    return (times - (times - offset) % length)[:, None]

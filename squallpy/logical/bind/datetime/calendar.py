@@ -51,6 +51,15 @@ def whole_of(value: Expr, size: int) -> Expr:
     return call("div", call("-", value, rest), number(size))
 
 
+def last_multiple(time: Expr, length: int, offset: int = 0) -> Expr:
+    """Round a TIMESTAMP down to when so many microseconds, counted from 1970 and an offset, have last passed whole."""
+    offset %= length
+    if not offset:
+        return call("trunc_time", time, Literal(length, BIGINT))
+    moved = call("add_micros", time, Literal(-offset, BIGINT))
+    return call("add_micros", call("trunc_time", moved, Literal(length, BIGINT)), Literal(offset, BIGINT))
+
+
 def multiple_of(value: Expr, size: int, upwards: bool = False) -> Expr:
     """Compute the next multiple of a whole number down from an integer, or up from it."""
     if upwards:

@@ -82,11 +82,7 @@ def time_bucket(width: Expr, moment: Expr, origin: Expr | None = None) -> Expr:
     start = coerce(origin, TIMESTAMP) if origin is not None else Literal(0, TIMESTAMP)
     if not isinstance(start, Literal) or start.value is None or start.type != TIMESTAMP:
         raise SquallError("SQ2005", "TIME_BUCKET begins at a constant TIMESTAMP")
-    offset = start.value % length
-    if not offset:
-        return call("trunc_time", time, Literal(length, BIGINT))
-    moved = call("add_micros", time, Literal(-offset, BIGINT))
-    return call("add_micros", call("trunc_time", moved, Literal(length, BIGINT)), Literal(offset, BIGINT))
+    return calendar.last_multiple(time, length, start.value)
 
 
 def _months(time: Expr, count: int, origin: Expr | None) -> Expr:
