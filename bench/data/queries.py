@@ -1,7 +1,8 @@
 """What is measured: the examples, as they stand.
 
-q1 … q22     TPC-H                ds3 … ds79     TPC-DS, as in Table 1 of the paper
-vwap …       the order book       STREAMING      those of TPC-H that also run on Spark, beside its streaming SQL
+q1 … q22     TPC-H                ds3 … ds79     TPC-DS, as in Table 1 of the paper: both are PAPER
+nexmark0 …   Nexmark              STREAMING      those of TPC-H that also run on Spark, beside its streaming SQL
+vwap …       the order book
 """
 
 import re
@@ -86,7 +87,7 @@ class Query:
 
 
 def _examples() -> Iterator[Query]:
-    for benchmark, prefix in (("tpch", "q"), ("tpcds", "ds")):
+    for benchmark, prefix in (("tpch", "q"), ("tpcds", "ds"), ("nexmark", "nexmark")):
         for number in sorted(int(path.stem[1:]) for path in (EXAMPLES / benchmark).glob("q*.sql")):
             yield Query(f"{prefix}{number}", EXAMPLES / benchmark / f"q{number}.sql")
     for path in sorted((EXAMPLES / "orderbook").glob("*.sql")):
@@ -94,4 +95,5 @@ def _examples() -> Iterator[Query]:
 
 
 QUERIES = {query.name: query for query in _examples()}
+PAPER = tuple(name for name, query in QUERIES.items() if query.benchmark in ("tpch", "tpcds"))
 STREAMING = ("q1", "q3", "q6", "q12")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench.data import orderbook
+from bench.data import nexmark, orderbook
 from bench.data.queries import Query
 from squallpy.catalog.relation import MULT
 from squallpy.runtime.evaluate.vectors import arrow_type
@@ -22,6 +22,7 @@ from squallpy.testing.tpch import TPCH
 
 CACHE = Path(__file__).parents[1] / ".data"
 ORDERS = 1_000_000  # in the book at scale 1; then half as many events
+EVENTS = 1_000_000  # of Nexmark at scale 1
 _OLD = 1_000_000_000  # seconds since 1970: the time of change of the first replay file
 
 
@@ -37,6 +38,8 @@ def generate(benchmark: str, scale: float) -> Path:
     try:
         if benchmark == "orderbook":
             orderbook.write(int(ORDERS * scale), folder, int(ORDERS * scale) // 2)
+        elif benchmark == "nexmark":
+            nexmark.write(int(EVENTS * scale), folder)
         else:
             {"tpch": TPCH, "tpcds": TPCDS}[benchmark].generate(scale, folder)
     except FileNotFoundError as error:
@@ -121,7 +124,9 @@ class Stream:
         """Bytes of columns of the rows that are there at the end: 8 a number or date, of strings what they hold."""
         total = 0
         for name, columns in fields.items():
-            table = self.tables[name]
+            table = self.tables[name.partition("·")[0]]  # parts are read of its rows
+            if name not in self.tables:
+                columns = tuple(column for column in columns if column in table.schema.names)
             signs = np.asarray(table[MULT]) if MULT in table.schema.names else np.ones(len(table), np.int64)
             for column in columns:
                 if pa.types.is_string(table[column].type):

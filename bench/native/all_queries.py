@@ -24,7 +24,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from bench.data.answers import verdict
-from bench.data.queries import QUERIES
+from bench.data.queries import PAPER, QUERIES
 from bench.data.tables import Stream, generate
 from bench.engines import open_engine
 from bench.measure.batches import Watch
@@ -35,7 +35,7 @@ from bench.native.loop import Loop, Schedule
 from squallpy.runtime.sources.replay import Sizes
 
 RESULTS = Path(__file__).parents[1] / "results"
-USUAL = [name for name, query in QUERIES.items() if query.benchmark != "orderbook"]
+USUAL = list(PAPER)
 TENTH = 0.1
 # Of each size the most batches, and the part of the last tenth that they may be; one at least.
 MEASURED = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from bench.data.queries import QUERIES
+from bench.data.queries import PAPER, QUERIES
 from bench.measure.results import ms
 
 Result = Mapping[str, Any]
@@ -99,7 +99,7 @@ def paper(rows: int) -> dict[str, list[str]]:
 
 def targets(results: Results, scale: float, rows: int) -> list[str]:
     """What was promised, what was measured, and which queries fail."""
-    queries = [query for query in QUERIES if QUERIES[query].benchmark != "orderbook"]
+    queries = list(PAPER)
     ours, turns, at_last = (
         {q: r for q in queries if "last_tenth" in (r := results.get((q, engine, scale, rows), {}))}
         for engine in (OURS, IN_TURNS, AT_LAST)

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.logical.bind import compile_script
+from squallpy.logical.nodes import Limit, Node, Project, Sort
 from squallpy.testing.compare_rows import Row, difference, rows_of, whole_days
 from squallpy.testing.ignoring_sink import IgnoringSink
 from squallpy.testing.oracle import MULT, Answers, Oracle
@@ -75,6 +76,12 @@ def _replace_sources(text: str) -> str:
     return _STREAM.sub(r"\1csv OPTIONS (path '\2', op '__op');", text)
 
 
+def _is_sorted(plan: Node) -> bool:
+    while isinstance(plan, Limit | Project):
+        plan = plan.child
+    return isinstance(plan, Sort)
+
+
 class Example:
     """Script with batches that have deletes, the rows of its static tables, and DuckDB's answer after each batch."""
 
@@ -82,7 +89,7 @@ class Example:
         self.text = _replace_sources(text)
         script = compile_script(self.text, "example", lambda relation: ())
         (query,) = script.queries
-        self.ordered = "ORDER BY" in query.text
+        self.ordered = _is_sorted(query.plan)
         self.tables = {name: rows for name, rows in static.items() if name in script.relations}
         streams = script.relations.keys() - self.tables.keys()
         self.batches = [{name: rows for name, rows in batch.items() if name in streams} for batch in batches]

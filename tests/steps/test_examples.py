@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from bench.data.nexmark import events
 from bench.data.orderbook import book
 from squallpy.runtime.sources.replay import Replay
 from squallpy.script_session import RunOptions, ScriptSession
@@ -28,10 +29,12 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 TPCH = [f"tpch/q{number}" for number in range(1, 23)]
 TPCDS = [f"tpcds/q{number}" for number in (3, 7, 19, 27, 34, 42, 43, 46, 52, 55, 68, 73, 79)]
 ORDERBOOK = [f"orderbook/{name}" for name in ("vwap", "missed_trades", "price_spread", "axes", "market_maker")]
+NEXMARK = [f"nexmark/q{number}" for number in range(23)]
 # each in one process, which asks the oracle once
-ALL = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in (*TPCH, *TPCDS, *ORDERBOOK)]
+ALL = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in (*TPCH, *TPCDS, *ORDERBOOK, *NEXMARK)]
 ON_SPARK = ("tpch/q2", "tpch/q17", "tpch/q22", "tpcds/q7", "tpcds/q46", "tpcds/q73", *ORDERBOOK)
 PARTS = 4
+STATIC = {"tpch": H.static, "nexmark": ("side_input",)}
 # TPC-DS: the sales' side of its dimensions; those of any scale have two million customers' demographics
 REFERENCES = {
     "customer": "ss_customer_sk", "customer_demographics": "ss_cdemo_sk", "household_demographics": "ss_hdemo_sk",
@@ -41,7 +44,10 @@ REFERENCES = {
 
 @cache
 def tables(benchmark: str) -> dict[str, pa.Table]:
-    """Small tables: TPC-H at scale 0.01; TPC-DS, too, of its dimensions what the sales name; a book of 800 orders."""
+    """Small tables: TPC-H at scale 0.01; TPC-DS, too, of its dimensions what the sales name; a book of 800 orders; five
+    events of Nexmark a second, for eight minutes."""
+    if benchmark == "nexmark":
+        return events(2_500, micros=200_000)
     if benchmark == "orderbook":
         return {side: orders.drop_columns("__op") for side, orders in book(800, 0).items()}
     if benchmark == "tpch":
@@ -70,7 +76,7 @@ def batches(benchmark: str) -> tuple[dict[str, pa.Table], ...]:
 @cache
 def example_of(name: str) -> Example:
     benchmark = name.partition("/")[0]
-    static = {table: tables("tpch")[table] for table in H.static} if benchmark == "tpch" else {}
+    static = {table: tables(benchmark)[table] for table in STATIC.get(benchmark, ())}
     return Example((EXAMPLES / f"{name}.sql").read_text(), batches(benchmark), static)
 
 

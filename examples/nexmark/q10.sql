@@ -1,0 +1,14 @@
+-- Nexmark Q10. Log to files: bids by day and minute, which a sink makes folders of.
+-- Its data: python -m bench.data.nexmark 100000 examples/nexmark/data
+CREATE STREAM bid (
+    auction  BIGINT    NOT NULL,
+    bidder   BIGINT    NOT NULL,
+    price    BIGINT    NOT NULL,
+    channel  VARCHAR   NOT NULL,
+    url      VARCHAR   NOT NULL,
+    dateTime TIMESTAMP NOT NULL,
+    extra    VARCHAR   NOT NULL
+) USING parquet OPTIONS (path 'data/bid.parquet');
+
+SELECT auction, bidder, price, dateTime, extra, DATE_FORMAT(dateTime, 'yyyy-MM-dd') AS day, DATE_FORMAT(dateTime, 'HH:mm') AS minute
+FROM bid;
