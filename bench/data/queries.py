@@ -71,9 +71,9 @@ class Query:
     @cached_property
     def columns(self) -> dict[str, list[str]]:
         """The columns of each table that the query names, and what deletes need; nobody is made to carry others."""
-        words = set(re.findall(r"\w+", self.text))
+        words, every = set(re.findall(r"\w+", self.text)), "*," in self.text or "SELECT *\n" in self.text
         return {
-            name: [f.name for f in r.fields if f.name in words or (r.op and f.name in r.primary_key)]
+            name: [f.name for f in r.fields if every or f.name in words or (r.op and f.name in r.primary_key)]
             for name, r in self.relations.items()
         }
 

@@ -16,6 +16,7 @@ from squallpy.logical.aggregate_calls import Agg, SortKeys, WindowFunction
 from squallpy.logical.apply import Apply, Domain
 from squallpy.logical.expressions import TRUE, Column, Expr, substitute
 from squallpy.logical.factorised import Factorised
+from squallpy.logical.first_rows import FirstRows
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,
@@ -171,6 +172,9 @@ def _describe(node: Node, names: _Names) -> str:
         case SessionWindow(_, partition, time, gap, start):
             by = " by " + ", ".join(map(names, partition)) if partition else ""
             return f"SessionWindow {names(start)}{by} of {names(time)}, {format_duration(gap)}"
+        case FirstRows(_, _, order, most):
+            by = " by " + ", ".join(map(names, node.group)) if node.group else ""
+            return f"FirstRows {most}{by} in order of " + ", ".join(names(c) + " DESC" * down for c, down, _ in order)
         case SessionBounds(_, gap):
             by = " by " + ", ".join(map(names, node.partition)) if node.partition else ""
             return f"Sessions{by} of {names(node.time)}, {format_duration(gap)}"

@@ -40,6 +40,7 @@ from squallpy.optimizer.plan.materialise_outer_joins import materialise_outer_jo
 from squallpy.optimizer.plan.restrict_groups import restrict_groups
 from squallpy.optimizer.plan.semi_joins_in_recursion import semi_joins_in_recursion
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
+from squallpy.optimizer.plan.take_first_rows import take_first_rows
 from squallpy.optimizer.plan.window_functions.expand import expand_window_functions
 from squallpy.optimizer.program.inline_auxiliary import inline_auxiliary
 from squallpy.optimizer.program.read_finer_views import read_finer_views
@@ -90,6 +91,12 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "before all rules, which see ranks, joins and aggregates, whichever is the cheapest",
         expand_top_n,
         required=True,
+    ),
+    FunctionPass(
+        "take_first_rows",
+        "before window functions are expanded, which count the rows before each: the first ones are kept as such",
+        take_first_rows,
+        is_required=True,
     ),
     FunctionPass(
         "expand_window_functions",

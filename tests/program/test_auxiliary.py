@@ -7,6 +7,7 @@ import pytest
 
 from squallpy.base.index_order import Order
 from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
+from squallpy.program.auxiliary.first_rows import FirstRowsOfGroups
 from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.kind import AuxiliaryKind, GroupIndex
@@ -21,13 +22,14 @@ from squallpy.runtime.auxiliary.maintainer_registry import maintainer_of
 from tests.maintain.test_trigger_program import program
 
 STREAMS = """
-CREATE STREAM trades (s INT NOT NULL, time INT NOT NULL, price INT) USING csv OPTIONS (path 't');
+CREATE STREAM trades (s INT NOT NULL, time INT NOT NULL, price INT, v VARCHAR) USING csv OPTIONS (path 't');
 CREATE STREAM quotes (s INT NOT NULL, time INT NOT NULL, bid INT NOT NULL) USING csv OPTIONS (path 'q');
 CREATE STREAM clicks (a INT, ts TIMESTAMP) USING csv OPTIONS (path 'c') TIMESTAMP BY ts;
 """
 VALUE = "SELECT t.price, q.x FROM trades t, (SELECT s, {} AS x FROM quotes GROUP BY s) q WHERE t.s = q.s"
 ASKED = "SELECT t.price, (SELECT {} FROM quotes q WHERE q.s = t.s AND q.time <= t.time {}) FROM trades t"
 BOUNDED = "SELECT SUM(t.bid) FROM quotes t WHERE 10 > (SELECT SUM(u.bid) FROM quotes u WHERE u.time > t.time {})"
+FIRST = "SELECT price FROM trades QUALIFY ROW_NUMBER() OVER (PARTITION BY s ORDER BY {}) <= 3"
 SPAN = ASKED.format("MAX(q.bid)", "AND q.time > t.time - 60")
 
 
@@ -63,6 +65,11 @@ def relation(kind: type[AuxiliaryKind], query: str) -> AuxiliaryRelation:
             SessionRows, "SELECT a FROM clicks GROUP BY a, SESSION_WINDOW(ts, '5 seconds')", ("a", "start"),
             GroupIndex((0,), Order((0, 1), 1)), "O(log n)", [0],
         ),
+        (
+            FirstRowsOfGroups, FIRST.format("time DESC"), ("s", "number"),
+            GroupIndex((0,), Order((0, 1, 2), 1, descending=True)), "O(log n)", [0],
+        ),
+        (FirstRowsOfGroups, FIRST.format("v"), ("s", "number"), GroupIndex((0,), is_sliced=True), "O(slice)", [0]),
         (
             Fixpoint, "WITH RECURSIVE r AS (SELECT s, time FROM trades UNION SELECT r.s, q.time FROM r JOIN quotes q "
             "ON r.time = q.s) SELECT s FROM r", None, GroupIndex(), "O(slice)", [],
@@ -119,7 +126,14 @@ def test_each_kind_has_a_maintainer_in_a_file_of_its_name() -> None:
 
 def test_only_files_of_kinds_and_passes_name_a_kind() -> None:
     """A new kind touches its two files, its registries and the pass that makes it."""
-    lowered = (Fixpoint, Groups, ModelRows, SessionRows, WindowRows)  # which operators of plans become
+    lowered = (
+        FirstRowsOfGroups,
+        Fixpoint,
+        Groups,
+        ModelRows,
+        SessionRows,
+        WindowRows,
+    )  # which operators of plans become
     names = [kind.__name__ for kind in get_args(AnyAuxiliaryKind) if kind not in lowered]
     package = Path(__file__).parents[2] / "squallpy"
     for path in package.rglob("*.py"):

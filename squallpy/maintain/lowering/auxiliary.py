@@ -11,6 +11,7 @@ from squallpy.functions.model_functions import CATEGORICAL
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.expressions import Column, Expr, column_of, substitute
 from squallpy.logical.factorised import Factorised
+from squallpy.logical.first_rows import FirstRows
 from squallpy.logical.nodes import Aggregate, Node, Repeat, Scan, Window
 from squallpy.logical.plan_interning import PlanInterner
 from squallpy.logical.recursion import Recursion
@@ -18,6 +19,7 @@ from squallpy.logical.session_windows import SessionBounds
 from squallpy.maintain.lowering.block import SpjBlock
 from squallpy.maintain.lowering.recursion import derive_rules, union_of_leaves
 from squallpy.maintain.lowering.views import factorised_view, group_view
+from squallpy.program.auxiliary.first_rows import FirstRowsOfGroups
 from squallpy.program.auxiliary.fixpoint import Fixpoint, Leaf
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.model_rows import ModelRows
@@ -60,6 +62,10 @@ class AuxiliaryRelations:
     def of_sessions(self, node: SessionBounds) -> Scan:
         """Scan the auxiliary relation of the sessions of some times; equal ones are shared."""
         return self._scan(self._find(node, lambda: self._sessions(node)), node)
+
+    def of_first_rows(self, node: FirstRows) -> Scan:
+        """Scan the auxiliary relation of the first rows of groups; equal ones are shared."""
+        return self._scan(self._find(node, lambda: self._first_rows(node)), node)
 
     def of_factorised(self, node: Factorised) -> Scan:
         """Scan the auxiliary relation of a model's rows; equal ones are shared."""
@@ -121,6 +127,23 @@ class AuxiliaryRelations:
         assert isinstance(time, Column)
         kind = SessionRows(time, node.following, node.last, node.gap)
         return self._auxiliary("G", node.output, tuple(titles[: len(keys)]), view, output, kind)
+
+    def _first_rows(self, node: FirstRows) -> AuxiliaryRelation:
+        view, printed, _ = self._view(node.child)
+        keys = {column.id: printed[column.id] for column in node.child.output}
+        titles = distinct_names([_word(column.name) for column in node.output])
+        items = tuple(zip(titles, (*keys.values(), node.number), strict=True))
+        output = OutputSpec((), None, items, (), None, 0, repeat=False, single=False)
+        # NB: columns that conditions make equal are one key of the view, constant ones are none
+        held = {id: key for id, key in keys.items() if isinstance(key, Column)}
+        group = tuple(dict.fromkeys(held[c.id] for c in node.group if c.id in held))
+        others = tuple(dict.fromkeys(key for key in held.values() if key not in group))
+        ways = {held[c.id]: (down, nulls_first) for c, down, nulls_first in reversed(node.order) if c.id in held}
+        firsts = dict.fromkeys(held[c.id] for c, _, _ in node.order if c.id in held)
+        order = tuple((key, *ways[key]) for key in firsts if key in others)
+        kind = FirstRowsOfGroups(group, order, others, node.count, node.number)
+        key = (*titles[: node.grouping], titles[-1])
+        return self._auxiliary("G", node.output, key, view, output, kind)
 
     def _factorised(self, node: Factorised) -> AuxiliaryRelation:
         (block,) = self._expand(node.child)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from squallpy.catalog.relation import WORKING, Relation
 from squallpy.logical.expressions import Expr, Literal
 from squallpy.logical.factorised import Factorised
+from squallpy.logical.first_rows import FirstRows
 from squallpy.logical.join_matches import distinct_matches
 from squallpy.logical.nodes import (
     Aggregate,
@@ -80,6 +81,8 @@ class SumOfBlocks:
                 return [self._of_auxiliary(node, self.auxiliary.of_window(node))]
             case SessionBounds():
                 return [self._of_auxiliary(node, self.auxiliary.of_sessions(node))]
+            case FirstRows():
+                return [self._of_auxiliary(node, self.auxiliary.of_first_rows(node))]
             case Sort(child):
                 return self.of(child)  # NB: an ORDER BY inside a view or derived table has no effect
             case Factorised():

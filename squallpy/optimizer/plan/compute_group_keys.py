@@ -5,14 +5,16 @@
 
 from squallpy.base.types import DOUBLE
 from squallpy.logical.expressions import Column, Expr, columns, replace_known, substitute
+from squallpy.logical.first_rows import FirstRows
 from squallpy.logical.nodes import Aggregate, Filter, Join, Node, Project, Repeat, nodes
+from squallpy.logical.session_windows import SessionBounds
 from squallpy.optimizer.pass_manager import top_down
 
 
 def compute_group_keys(plan: Node) -> Node:
     """Compute the keys of groups that follow from other keys, as the end of a window does from its start."""
-    repeated = {id(node.child) for node in nodes(plan) if isinstance(node, Repeat)}  # which need all keys
-    return top_down(plan, lambda node: None if id(node) in repeated else _without_computed(node))
+    whole = {id(node.child) for node in nodes(plan) if isinstance(node, Repeat | SessionBounds | FirstRows)}
+    return top_down(plan, lambda node: None if id(node) in whole else _without_computed(node))
 
 
 def _without_computed(node: Node) -> Node | None:

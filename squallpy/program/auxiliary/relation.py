@@ -8,6 +8,7 @@ from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
 from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
 from squallpy.program.auxiliary.divided_rows import DividedRows
+from squallpy.program.auxiliary.first_rows import FirstRowsOfGroups
 from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.model_rows import ModelRows
@@ -26,6 +27,7 @@ AnyAuxiliaryKind = (
     | ThresholdIntervals
     | WindowRows
     | SessionRows
+    | FirstRowsOfGroups
     | AdjacentPairs
     | Skyline
     | RangeExtremeSpans

@@ -4,6 +4,7 @@ from typing import assert_never
 
 from squallpy.physical.plan import AuxiliaryPlan, Feed, Plan
 from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
+from squallpy.program.auxiliary.first_rows import FirstRowsOfGroups
 from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.model_rows import ModelRows
@@ -14,6 +15,7 @@ from squallpy.program.auxiliary.skyline import Skyline
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
 from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.runtime.auxiliary.adjacent_pairs import PairMaintainer
+from squallpy.runtime.auxiliary.first_rows import FirstRowsMaintainer
 from squallpy.runtime.auxiliary.fixpoint import FixpointMaintainer
 from squallpy.runtime.auxiliary.fixpoint_groups import GroupedFixpointMaintainer
 from squallpy.runtime.auxiliary.fixpoint_iterations import IteratedFixpointMaintainer
@@ -40,6 +42,8 @@ def maintainer_of(kind: AnyAuxiliaryKind) -> type[Maintainer]:
             return WindowMaintainer
         case SessionRows():
             return SessionMaintainer
+        case FirstRowsOfGroups():
+            return FirstRowsMaintainer
         case AdjacentPairs():
             return PairMaintainer
         case Skyline():

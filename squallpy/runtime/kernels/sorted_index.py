@@ -108,10 +108,15 @@ class SortedIndex:
         self._area.current()
         return self._area.address
 
-    def find_ranges(self, equal: Words, low: Words, high: Words) -> tuple[Words, Words]:
-        """Find for each row where the entries with its values and in its range begin, and count them."""
-        lows, highs = self._bounds(equal, low, high)
-        return ranges_between(self._area.current(), lows, highs, ascending(lows))
+    def find_ranges(self, equal: Words, low: Words, high: Words, most: int = GREATEST) -> tuple[Words, Words]:
+        """Find for each row where the entries with its values and in its range begin, and count them.
+
+        Of ranges with more than `most` entries only some are counted, as many at least.
+        """
+        return self._count_ranges(*self._bounds(equal, low, high), most)
+
+    def _count_ranges(self, lows: Words, highs: Words, most: int = GREATEST) -> tuple[Words, Words]:
+        return ranges_between(self._area.current(), lows, highs, ascending(lows), most)
 
     def list_ranges(self, firsts: Words, counts: Words) -> tuple[Words, Words]:
         """List all (row, place) of the ranges that `find_ranges` found; rows ascend."""
@@ -121,10 +126,13 @@ class SortedIndex:
         """List all (row, place) whose entry has the row's values and is in its range; rows ascend."""
         return self.list_ranges(*self.find_ranges(equal, low, high))
 
-    def find_below(self, equal: Words, rank: int) -> tuple[Words, Words]:
-        """List all (row, place) whose entry has the row's values and is below a rank; none is NULL."""
-        n = len(equal)
-        return self.find_entries(equal, np.full(n, LEAST), np.full(n, rank - 1))
+    def find_below(self, equal: Words, rank: int, *, with_null: bool = False) -> tuple[Words, Words]:
+        """List all (row, place) whose entry has the row's values and is below a rank; `with_null`: NULL is, too."""
+        n, given = equal.shape
+        lows, highs = self._bounds(equal, np.full(n, LEAST), np.full(n, rank - 1))
+        if with_null:
+            (highs if self.order.descending else lows)[:, given] = self._stored(np.full(n, _NULL))
+        return self.list_ranges(*self._count_ranges(lows, highs))
 
     def find_ends(self, equal: Words, low: Words, high: Words, *, greatest: bool) -> Words:
         """Find the place of the least (or greatest) value in each range; −1 where there is none."""

@@ -27,12 +27,13 @@ class Role(Enum):
     INTERVALS = "intervals"
     SPANS = "spans"
     SESSIONS = "sessions"
+    FIRST_ROWS = "first rows"  # of groups
     COEFFICIENTS = "coefficients"  # of the regression of each group, which descent goes on from
     FIXPOINT = "fixpoint"  # leaves and tables of a recursive query
     FIRST_BATCH = "first batch"  # one record, if it is done: of no view
 
 
-ROLES_OF_GROUPS = (Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS, Role.SESSIONS)
+ROLES_OF_GROUPS = (Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS, Role.SESSIONS, Role.FIRST_ROWS)
 """Roles of pools that maintainers of auxiliary relations keep: their keys are a group, then others."""
 
 

@@ -48,12 +48,13 @@ def _contains(frame: Vector, leaf: int, key: int) -> bool:
     return is_before(entry_at(frame, leaf, 0), key, wide) and not is_before(last, key, wide)
 
 
-@kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_VECTOR})")
-def ranges_between(frame: Vector, lows: Vector, highs: Vector, order: Vector) -> tuple[Words, Words]:
+@kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_VECTOR}, int64)")
+def ranges_between(frame: Vector, lows: Vector, highs: Vector, order: Vector, most: int) -> tuple[Words, Words]:
     """Find for each row the place of the first entry with lows[row] ≤ its key ≤ highs[row], and count such entries.
 
-    The upper bound is searched for from the first entry on. Lower bounds ascend in the `order`, by which rows are
-    visited: neighbours stay in a leaf, and equal ranges are searched for once.
+    The upper bound is searched for from the first entry on; counting ends in the node in which there are `most` of
+    them. Lower bounds ascend in the `order`, by which rows are visited: neighbours stay in a leaf, and equal ranges are
+    searched for once.
     """
     n, key, leaf, again, before = lows.shape[0], frame[at.KEY], -1, False, -1
     places, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -79,7 +80,7 @@ def ranges_between(frame: Vector, lows: Vector, highs: Vector, order: Vector) ->
         while here >= 0:
             end = upper_bound_from(frame, here, high, first)
             counts[row] += end - first
-            if end < count_of(frame, here):
+            if end < count_of(frame, here) or counts[row] >= most:
                 break
             here, first = next_node(frame, here), 0
     return places, counts
