@@ -138,6 +138,9 @@ class Squall(Spark):
             "SUBSTR": lambda self: self._parse_from_for(),
             "POSITION": lambda self: self._parse_sought(),
             "OVERLAY": lambda self: self._parse_placing(),
+            "FLOOR": lambda self: self._parse_to_unit("FLOOR"),
+            "CEIL": lambda self: self._parse_to_unit("CEIL"),
+            "CEILING": lambda self: self._parse_to_unit("CEIL"),
             **TABLE_FUNCTIONS,
         }
         NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
@@ -169,6 +172,21 @@ class Squall(Spark):
                     if self._match(word):
                         args.append(self._parse_required())
             return self.expression(exp.Anonymous(this="OVERLAY", expressions=args))
+
+        def _parse_to_unit(self, name: str) -> exp.Expr:
+            """Parse FLOOR(t TO HOUR) as DATE_TRUNC('HOUR', t), and CEIL as the next one unless t is a whole one."""
+            called, args = self._tokens[self._index - 2], self._parse_csv(self._parse_lambda)
+            if len(args) != 1 or args[0] is None or not self._match_text_seq("TO"):
+                return self.expression(exp.Anonymous(this=called.text, expressions=args)).update_positions(called)
+            unit = exp.Literal.string(self._curr.text).update_positions(self._curr)
+            self._advance()
+            start = exp.Anonymous(this="DATE_TRUNC", expressions=[unit, args[0]]).update_positions(called)
+            if name == "FLOOR":
+                return self.expression(start)
+            is_whole = exp.EQ(this=start, expression=args[0].copy())
+            length = exp.Interval(this=exp.Literal.string("1"), unit=exp.Var(this=unit.name.upper()))
+            following = exp.Add(this=start.copy(), expression=length)
+            return self.expression(exp.Case(ifs=[exp.If(this=is_whole, true=start.copy())], default=following))
 
         def _parse_window_spec(self) -> dict[str, str | exp.Expr | None]:
             """Parse one end of a frame as a whole: sqlglot also takes ROWS BETWEEN AND, ROWS 1 and UNBOUNDED alone."""

@@ -48,7 +48,7 @@ CLAUSES: dict[str, Unsupported] = {
     "Column.catalog": Unsupported("a catalog before a column's name", "", "write schema.table.column"),
     "Column.join_mark": Unsupported("(+) outer joins"),
     "Subquery.alias": Unsupported("a name for a join in parentheses", "", "name its sources"),
-    "Table.version": Unsupported("time travel"),
+    "Table.version": Unsupported("time travel", "", "ASOF JOIN finds the row as of a time: see docs/sql_semantics.md"),
     "ordinality": Unsupported("WITH ORDINALITY", "WITH", "use POSEXPLODE, which counts from 0"),
     "Unnest.offset": Unsupported("WITH ORDINALITY", "WITH", "use POSEXPLODE, which counts from 0"),
     "stream_window": Unsupported("a window after parentheses", "", "write it inside the SELECT that it applies to"),

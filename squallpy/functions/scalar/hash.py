@@ -13,6 +13,14 @@ FUNCTIONS = (
         "LEFT(SHA2('abc', 256), 8) → ba7816bf",
         constant=1,
     ),
+    *(
+        declare_derived(
+            f"SHA{bits}(s)",
+            f"the SHA-2 hash of {bits} bits in hexadecimal digits",
+            f"LEFT(SHA{bits}('abc'), 8) → {start}",
+        )
+        for bits, start in ((224, "23097d22"), (256, "ba7816bf"), (384, "cb00753f"), (512, "ddaf35a1"))
+    ),
     native(
         "HASH(x, …)",
         hashed(INT),

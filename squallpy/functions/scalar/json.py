@@ -11,6 +11,24 @@ FUNCTIONS = (
         """GET_JSON_OBJECT('{"a": [1, 2]}', '$.a[0]') → 1""",
         constant=1,
     ),
+    declare_derived(
+        "JSON_VALUE(s, path)",
+        "the text, number or truth value at a constant path in JSON, as a VARCHAR; NULL if there is none",
+        """JSON_VALUE('{"a": {"b": 1}}', '$.a.b') → 1""",
+        constant=1,
+    ),
+    declare_derived(
+        "JSON_QUERY(s, path)",
+        "the array or object at a constant path in JSON; NULL if there is none",
+        """JSON_QUERY('{"a": [1, 2]}', '$.a') → [1,2]""",
+        constant=1,
+    ),
+    declare_derived(
+        "JSON_EXISTS(s, path)",
+        "TRUE if something stands at a constant path in JSON, be it null",
+        """JSON_EXISTS('{"a": null}', '$.a') → true""",
+        constant=1,
+    ),
     native(
         "JSON_ARRAY_LENGTH(s)",
         takes(INT, TEXT),
@@ -28,6 +46,9 @@ FUNCTIONS = (
 INTERNAL = (
     Operation("json_object_keys", 1, 1, takes(VARCHAR, TEXT), "the names in a JSON object", "always"),
     Operation("json_at", 2, 2, takes(VARCHAR, TEXT), "what stands at a path in JSON", "always", settings=1),
+    Operation("json_value", 2, 2, takes(VARCHAR, TEXT), "a scalar at a path in JSON", "always", settings=1),
+    Operation("json_query", 2, 2, takes(VARCHAR, TEXT), "an array or object at a path in JSON", "always", settings=1),
+    Operation("json_exists", 2, 2, takes(VARCHAR, TEXT), "'1' if there is something at a path", "always", settings=1),
     Operation(
         "nested_at",
         3,

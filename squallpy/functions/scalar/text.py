@@ -96,6 +96,12 @@ FUNCTIONS = (
         "SPLIT_PART('a,b,c', ',', -1) → c",
         constant=2,
     ),
+    declare_derived(
+        "SPLIT_INDEX(s, separator, n)",
+        "the n-th part between separators, counted from 0; NULL if there is none",
+        "SPLIT_INDEX('a,b,c', ',', 1) → b",
+        constant=2,
+    ),
     native(
         "SUBSTRING_INDEX(s, separator, n)",
         takes(VARCHAR, TEXT, TEXT, WHOLE),

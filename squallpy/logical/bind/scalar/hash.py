@@ -14,6 +14,8 @@ def digest(algorithm: str) -> Builder:
 
 expands("MD5")(digest("md5"))
 expands("SHA1")(digest("sha1"))
+for bits in (224, 256, 384, 512):
+    expands(f"SHA{bits}")(digest(f"sha{bits}"))
 
 
 @expands("SHA2")

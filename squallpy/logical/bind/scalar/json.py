@@ -1,18 +1,33 @@
 """Functions of JSON in texts."""
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import VARCHAR, Shape, nested_type
-from squallpy.logical.bind.scalar.expansion import expands
-from squallpy.logical.expression_builders import call
-from squallpy.logical.expressions import Cast, Expr, Literal
+from squallpy.base.types import BOOLEAN, VARCHAR, Shape, nested_type
+from squallpy.logical.bind.scalar.expansion import Builder, expands
+from squallpy.logical.expression_builders import call, case
+from squallpy.logical.expressions import Cast, Expr, Literal, is_null, not_null
 
 
-@expands("GET_JSON_OBJECT")
-def json_at(text: Expr, path: Expr) -> Expr:
-    """Build GET_JSON_OBJECT(x, '$.a[0]')."""
-    if not isinstance(path, Literal) or "*" in str(path.value):
-        raise SquallError("SQ3001", "GET_JSON_OBJECT with * in its path, or a computed one, is not supported yet")
-    return call("json_at", text, path)
+def at_path(function: str, operation: str) -> Builder:
+    """Return the builder of a function of what stands at a path."""
+
+    def build(text: Expr, path: Expr) -> Expr:
+        if not isinstance(path, Literal) or "*" in str(path.value):
+            raise SquallError("SQ3001", f"{function} with * in its path, or a computed one, is not supported yet")
+        return call(operation, text, path)
+
+    return build
+
+
+expands("GET_JSON_OBJECT")(at_path("GET_JSON_OBJECT", "json_at"))
+expands("JSON_VALUE")(at_path("JSON_VALUE", "json_value"))
+expands("JSON_QUERY")(at_path("JSON_QUERY", "json_query"))
+
+
+@expands("JSON_EXISTS")
+def json_exists(text: Expr, path: Expr) -> Expr:
+    """Build JSON_EXISTS(x, '$.a'), FALSE of what is no JSON."""
+    found = not_null(at_path("JSON_EXISTS", "json_exists")(text, path))
+    return case([(is_null(text), Literal(None, BOOLEAN))], found) if text.nullable else found
 
 
 @expands("JSON_OBJECT_KEYS")

@@ -121,6 +121,19 @@ def part(text: Expr, separator: Expr, position: Expr) -> Expr:
     return call("split_part", text, separator, position)
 
 
+@expands("SPLIT_INDEX")
+def part_from_zero(text: Expr, separator: Expr, position: Expr) -> Expr:
+    """Build SPLIT_INDEX('a,b', ',', 1), which is NULL behind the last part."""
+    if not isinstance(position, Literal) or not position.type.is_integer or position.value is None:
+        raise SquallError("SQ2005", "SPLIT_INDEX takes a whole number, from 0 on")
+    if position.value < 0:
+        return Literal(None, VARCHAR)
+    rest = call("-", call("length", text), call("length", call("replace", text, separator, EMPTY)))
+    before = call("div", rest, call("greatest", call("length", separator), ONE))
+    part = call("split_part", text, separator, Literal(position.value + 1, INT))
+    return case([(call(">=", before, position), part)], Literal(None, VARCHAR))
+
+
 @expands("LOCATE")
 def bind_locate(sought: Expr, text: Expr, start: Expr | None = None) -> Expr:
     """Build LOCATE: the first place from a start on, 0 if there is none.

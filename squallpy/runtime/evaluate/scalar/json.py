@@ -27,6 +27,9 @@ Path = tuple[str | int, ...]
 STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
 
 
+MISSING = object()  # what stands where nothing does
+
+
 class Number(str):
     """A number in its original notation."""
 
@@ -45,24 +48,30 @@ def parse_path(text: str) -> Path | None:
 
 
 def _decoded(text: str) -> Any:
-    """Decode JSON; None for what is none."""
+    """Decode JSON; MISSING for what is none."""
     try:
         return READER.decode(text)
     except (ValueError, RecursionError):
-        return None
+        return MISSING
 
 
 def value_at_path(text: str, steps: Path | None) -> str | None:
     """Extract the value at a path, a text unchanged, others as JSON; None for null, a missing value and invalid
     JSON."""
-    found: Any = None if steps is None else _decoded(text)
+    found = find_at_path(text, steps)
+    return None if found is MISSING else held_element(found)
+
+
+def find_at_path(text: str, steps: Path | None) -> Any:
+    """Find the value at a path; MISSING if there is none, and of invalid JSON."""
+    found: Any = MISSING if steps is None else _decoded(text)
     try:
         for step in steps or ():
             fits = isinstance(found, list if isinstance(step, int) else dict)
-            found = found[step] if fits else None
+            found = found[step] if fits else MISSING
     except LookupError:
-        return None
-    return held_element(found)
+        return MISSING
+    return found
 
 
 def held_element(value: Any) -> str | None:
@@ -176,6 +185,34 @@ def nested_size(call: Call, args: Evaluated) -> VectorFunction:
 def json_at(call: Call, args: Evaluated) -> VectorFunction:
     steps = parse_path(parameter(call, 1))
     return _of_documents(call, args, lambda document: value_at_path(document, steps))
+
+
+@evaluator("json_value")
+def json_value(call: Call, args: Evaluated) -> VectorFunction:
+    steps = parse_path(parameter(call, 1))
+
+    def scalar(document: str) -> str | None:
+        found = find_at_path(document, steps)
+        return None if found is MISSING or isinstance(found, list | dict) else held_element(found)
+
+    return _of_documents(call, args, scalar)
+
+
+@evaluator("json_query")
+def json_query(call: Call, args: Evaluated) -> VectorFunction:
+    steps = parse_path(parameter(call, 1))
+
+    def composed(document: str) -> str | None:
+        found = find_at_path(document, steps)
+        return write_json(found) if isinstance(found, list | dict) else None
+
+    return _of_documents(call, args, composed)
+
+
+@evaluator("json_exists")
+def json_exists(call: Call, args: Evaluated) -> VectorFunction:
+    steps = parse_path(parameter(call, 1))
+    return _of_documents(call, args, lambda document: None if find_at_path(document, steps) is MISSING else "1")
 
 
 @value_evaluator("json_array_length")
