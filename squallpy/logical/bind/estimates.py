@@ -234,7 +234,7 @@ def _find_owners(call: "TableFunctionCall", inner: exp.Select) -> dict[str, str]
     """Map the columns that only one relation of a query has to its name there, all in lower case."""
     owners = dict[str, str]()
     for node in _sources(inner):
-        entry = _find(call, node)
+        entry = _find(call, node) if isinstance(node, exp.Table) else None
         for field in entry.fields if isinstance(entry, Relation) else ():
             name = field.name.lower()
             owners[name] = "" if name in owners else node.alias_or_name.lower()
