@@ -20,7 +20,7 @@ from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, arrow_type, full, take, to_arrow
 from squallpy.runtime.formats.text_columns import NESTED
-from squallpy.runtime.kernels import first_rows
+from squallpy.runtime.kernels import first_groups
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_columns import unpack
@@ -221,11 +221,11 @@ class Printer:
 
 
 def _first_order(output: OutputSpec, pool: PoolPlan) -> Words:
-    """Tell which words of groups have the order of the first expression of ORDER BY (`first_rows`).
+    """Tell which words of groups have the order of the first expression of ORDER BY (`first_groups`).
 
     It is an exact sum, a count, or a key, or there are none.
     """
-    words = np.zeros(first_rows.ORDER, np.int64)
+    words = np.zeros(first_groups.ORDER, np.int64)
     expr, down, _ = output.order[0] if output.order else (None, False, False)
     if not isinstance(expr, Column):
         return words
@@ -234,15 +234,15 @@ def _first_order(output: OutputSpec, pool: PoolPlan) -> Words:
     places = {key.id: place for place, key in enumerate(pool.keys)}
     if (place := places.get(expr.id)) is not None:
         if is_plain(expr.type):
-            words[: first_rows.BARRED] = first_rows.OF_KEY, down, place, 0, *rows
+            words[: first_groups.BARRED] = first_groups.OF_KEY, down, place, 0, *rows
         return words
     measure = next((m for m in output.measures if m.column.id == column.id), None)
     if measure is None or measure.function not in ("sum", "count") or not _is_lane(measure, pool):
         return words
     ((_, lane),), ((_, present),) = measure.value, measure.present or measure.value
-    kind = first_rows.OF_SUM if pool.payload.rings[lane] is Ring.EXACT else first_rows.OF_WORD
+    kind = first_groups.OF_SUM if pool.payload.rings[lane] is Ring.EXACT else first_groups.OF_WORD
     at = pool.payload.offsets
-    words[: first_rows.BARRED] = kind, down, at[lane], at[present], *rows
+    words[: first_groups.BARRED] = kind, down, at[lane], at[present], *rows
     return words
 
 

@@ -26,7 +26,7 @@ from squallpy.logical.nodes import (
 from squallpy.logical.total_order import drop_redundant_keys, total_order
 from squallpy.optimizer.pass_manager import PassContext, columns_read
 
-MOST = 10_000  # rows of a group that are looked at anew when one of them changes
+MOST = 1_000  # rows of a group that are looked at anew when one of them changes
 
 
 Bounds = Mapping[int, int]  # the most that a column may be, by its id, in rows that matter

@@ -3,10 +3,10 @@
 V(k, x): (7, 10) (7, 20) (7, 30), first 2 by x     N1 = (7, 10, number 1) (7, 20, 2)
 + (7, 15)  →  ΔN1 = {(7, 20, 2): −1, (7, 15, 2): +1}
 
-Groups that a batch touched are looked at anew. The view has a sorted index by group and the first key of the order,
-which finds their first rows however many others there are; those that are alike in this key are sorted by the other
-ones. Where the first key is of a type that no index orders, a text, all rows of a group are sorted. The rows that were
-the first before stand in a pool of their own.
+Groups that a batch touched are looked at anew, unless all that changed is behind their last one. The view has a sorted
+index by group and the first key of the order, which finds their first rows however many others there are; those that
+are alike in this key are sorted by the other ones. Where the first key is of a type that no index orders, a text, all
+rows of a group are sorted. The rows that were the first before stand in a pool of their own.
 """
 
 import numpy as np
@@ -15,13 +15,13 @@ from squallpy.base.keys import least_in_order
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.first_rows import FirstRowsOfGroups
-from squallpy.runtime.auxiliary.maintainer import COUNT, Maintainer, RowDeltas, TouchedGroups, drop_repeated, titles
+from squallpy.runtime.auxiliary.maintainer import COUNT, Maintainer, RowDeltas, TouchedGroups, titles
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import full
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.sorted_index import GREATEST, SortedIndex
+from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
 from squallpy.runtime.messages.deltas import Delta, decode, numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
@@ -54,21 +54,51 @@ class FirstRowsMaintainer(Maintainer):
         keys, _ = touched
         if not len(keys):
             return {}
-        groups = drop_repeated(keys[:, self._group]) if self._group else np.zeros((1, 0), np.int64)
         state = store.pool(self._state)
-        now, were = self._find_rows(store.pool(self._source), groups, store.dictionary), self._held(state, groups)
+        pool = store.pool(self._source)
+        groups = self._find_concerned(pool, state, keys)
+        now = self._find_rows(pool, groups, store.dictionary)
+        were = self._list_held(state, groups)[1]
         here, there = (np.ascontiguousarray(rows).view(np.dtype((np.void, 8 * rows.shape[1]))) for rows in (now, were))
         come, went = now[~np.isin(here, there).reshape(-1)], were[~np.isin(there, here).reshape(-1)]
         rows, times = np.concatenate([went, come]), np.repeat([-1, 1], [len(went), len(come)])
         state.upsert(rows, times[:, None])
         return self._rows.of_keys(rows, times, self._titles, store.dictionary)
 
-    def _held(self, state: Pool, groups: Words) -> Words:
-        """Return the rows of groups before the batch."""
+    def _list_held(self, state: Pool, groups: Words) -> tuple[Words, Words]:
+        """List the first rows before the batch: the position of the group, and (group, other columns, number)."""
         if not self._group:
-            return state.rows()[0]
-        _, slots = state.slice(0, groups)
-        return state.keys_of(slots[state.words[slots, 0] > 0])
+            rows, _ = state.rows()
+            return np.zeros(len(rows) if len(groups) else 0, np.int64), rows[: len(rows) if len(groups) else 0]
+        of, slots = state.slice(0, groups)
+        there = state.words[slots, 0] > 0
+        return of[there], state.keys_of(slots[there])
+
+    def _find_concerned(self, pool: Pool, state: Pool, keys: Words) -> Words:
+        """Find the groups of rows that changed, of which one is not behind all that were the first."""
+        if self._group:
+            once = Pool(len(self._group), COUNT)
+            mine = np.ascontiguousarray(keys[:, self._group])
+            once.upsert(mine, np.ones((len(mine), 1), np.int64))
+            of, groups = once.probe(mine), once.keys.copy()
+        else:
+            of, groups = np.zeros(len(keys), np.int64), np.zeros((1, 0), np.int64)
+        if self._order < 0:
+            return groups
+        index, first = pool.sorted[self._order], len(self._group)
+        held, rows = self._list_held(state, groups)
+        last = rows[:, -1] == self._kind.count
+        ends = np.full(len(groups), GREATEST)  # where the first rows end in the order of their first key
+        ends[held[last]] = self._along(index, rows[last, first], GREATEST)
+        near = self._along(index, keys[:, self._places[first]], LEAST) <= ends[of]
+        return groups[np.unique(of[near])]
+
+    def _along(self, index: SortedIndex, codes: Words, unordered: int) -> Words:
+        """Map values of the first key to words that ascend in the order, or to one for those that an index does not
+        order."""
+        column, down, _ = self._kind.sorting[0]
+        ranks = index.rank(codes)
+        return np.where(ranks < least_in_order(column.type), unordered, ~ranks if down else ranks)
 
     def _find_rows(self, pool: Pool, groups: Words, names: Dictionary) -> Words:
         """Find the first rows of groups: (group, other columns, number)."""

@@ -15,7 +15,7 @@
     slice_lookup · counted_records                                lookups by some columns; rows added to views of sums
     page_watch                                                    pages of a pool that were written
     sorted_index (tree)                                           sorted indexes of pools, with sums of ranges
-    first_rows                                                    the first rows of an ordered result
+    first_groups                                                  the first rows of an ordered result
     payload_columns · payload_arithmetic · payload_products       lanes of views
     payload_sums                                                  the sum of many payloads
     cofactor_blocks · cofactor_lifting                            elements of the cofactor ring

@@ -17,7 +17,7 @@ import numpy as np
 from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload, Ring
 from squallpy.physical.plan import PoolPlan
-from squallpy.runtime.kernels.first_rows import BARRED, NO_BAR, TOLD, merge_groups, near_groups, set_bar
+from squallpy.runtime.kernels.first_groups import BARRED, NO_BAR, TOLD, merge_groups, near_groups, set_bar
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.output_rows import Printer
