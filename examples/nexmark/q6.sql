@@ -1,4 +1,4 @@
--- Nexmark Q6. Average selling price by seller: of the last ten auctions. Flink refuses it: rows of an OVER that change.
+-- Nexmark Q6. Average selling price by seller: of the last ten auctions, a window over rows that change.
 -- Its data: python -m bench.data.nexmark 100000 examples/nexmark/data
 CREATE STREAM auction (
     id          BIGINT    NOT NULL,

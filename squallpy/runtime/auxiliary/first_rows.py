@@ -54,11 +54,9 @@ class FirstRowsMaintainer(Maintainer):
         keys, _ = touched
         if not len(keys):
             return {}
-        state = store.pool(self._state)
-        pool = store.pool(self._source)
-        groups = self._find_concerned(pool, state, keys)
+        pool, state = store.pool(self._source), store.pool(self._state)
+        groups, were = self._find_concerned(pool, state, keys)
         now = self._find_rows(pool, groups, store.dictionary)
-        were = self._list_held(state, groups)[1]
         here, there = (np.ascontiguousarray(rows).view(np.dtype((np.void, 8 * rows.shape[1]))) for rows in (now, were))
         come, went = now[~np.isin(here, there).reshape(-1)], were[~np.isin(there, here).reshape(-1)]
         rows, times = np.concatenate([went, come]), np.repeat([-1, 1], [len(went), len(come)])
@@ -69,13 +67,13 @@ class FirstRowsMaintainer(Maintainer):
         """List the first rows before the batch: the position of the group, and (group, other columns, number)."""
         if not self._group:
             rows, _ = state.rows()
-            return np.zeros(len(rows) if len(groups) else 0, np.int64), rows[: len(rows) if len(groups) else 0]
+            return np.zeros(len(rows), np.int64), rows
         of, slots = state.slice(0, groups)
         there = state.words[slots, 0] > 0
         return of[there], state.keys_of(slots[there])
 
-    def _find_concerned(self, pool: Pool, state: Pool, keys: Words) -> Words:
-        """Find the groups of rows that changed, of which one is not behind all that were the first."""
+    def _find_concerned(self, pool: Pool, state: Pool, keys: Words) -> tuple[Words, Words]:
+        """Find the groups of which a row that changed is not behind all that were the first; returned with these."""
         if self._group:
             once = Pool(len(self._group), COUNT)
             mine = np.ascontiguousarray(keys[:, self._group])
@@ -83,15 +81,17 @@ class FirstRowsMaintainer(Maintainer):
             of, groups = once.probe(mine), once.keys.copy()
         else:
             of, groups = np.zeros(len(keys), np.int64), np.zeros((1, 0), np.int64)
-        if self._order < 0:
-            return groups
-        index, first = pool.sorted[self._order], len(self._group)
         held, rows = self._list_held(state, groups)
+        if self._order < 0:
+            return groups, rows
+        index, first = pool.sorted[self._order], len(self._group)
         last = rows[:, -1] == self._kind.count
         ends = np.full(len(groups), GREATEST)  # where the first rows end in the order of their first key
         ends[held[last]] = self._along(index, rows[last, first], GREATEST)
         near = self._along(index, keys[:, self._places[first]], LEAST) <= ends[of]
-        return groups[np.unique(of[near])]
+        concerned = np.zeros(len(groups), bool)
+        concerned[of[near]] = True
+        return groups[concerned], rows[concerned[held]]
 
     def _along(self, index: SortedIndex, codes: Words, unordered: int) -> Words:
         """Map values of the first key to words that ascend in the order, or to one for those that an index does not
