@@ -40,6 +40,7 @@ from squallpy.runtime.shadow import Applied, Shadow
 from squallpy.runtime.sources.input import BatchSpans, Input, arriving
 from squallpy.runtime.sources.replay import RowBatches
 from squallpy.runtime.state.state_store import Store, StoreLayout
+from squallpy.runtime.triggers.program_functions import open_programs
 from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
 Printed = tuple[Changes | None, ...]  # by each query
@@ -178,9 +179,11 @@ class LocalExecutor(_BatchLoop):
         """Apply batches by compiled functions from here on, as far as there are any: all state is in the store, where
         no change waits."""
         ways = self._results.ways if self._shadow is None else (SKIPPED,) * len(self._plan.results)
-        self._stages = _Stages(self._plan, self._trace, compiled, self._store, ways)
-        self._direct = DirectBatch.of(self._plan, compiled, self._store, ways)
-        at_once = self._direct and not self._shadow and not self._measured and not self._trace.on
+        programs = None if compiled or self._trace.on else open_programs(self._plan)
+        self._direct = DirectBatch.of(self._plan, compiled or programs, self._store, ways)
+        self._stages = _Stages(self._plan, self._trace, compiled, self._store, () if self._direct else ways)
+        is_waiting = self._compiler and compiled is None
+        at_once = self._direct and not (self._shadow or self._measured or self._trace.on or is_waiting)
         self._rows = self._direct.resident_rows(self.input) if self._direct and at_once else None
 
     def step(self, step: BatchSpans | None = None) -> tuple[Printed, BatchReport]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from squallpy.base.rings import Ring
 from squallpy.functions.model_functions import Statistics
-from squallpy.physical.plan import AuxiliaryPlan, Derive, Plan, Update
+from squallpy.physical.plan import AuxiliaryPlan, Derive, Feed, Plan, Update
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.runtime.auxiliary.maintainer import TouchedGroups, TouchTracker
 from squallpy.runtime.batch.pieces import BatchCall
@@ -127,7 +127,7 @@ def count_deferred_steps(plan: Plan, ways: Sequence[int]) -> int:
             case Update(target=target, delta=delta) if target in results and step.is_copy:
                 changed |= {target}
                 derived |= {delta}
-            case Derive(relation) if (aux := feeds[relation].auxiliary) and _is_one_matrix(aux):
+            case Derive(relation) if _is_one_matrix(feeds[relation].auxiliary):
                 derived -= {delta.name for delta in feeds[relation].deltas}
                 relations |= {relation}
             case _:
@@ -142,7 +142,7 @@ def count_deferred_steps(plan: Plan, ways: Sequence[int]) -> int:
 
 def count_deferred(
     calls: Sequence[BatchCall],
-    auxiliary: Mapping[str, AuxiliaryPlan],
+    feeds: Mapping[str, Feed],
     copies: Mapping[str, str],
     results: Collection[str],
     ways: Collection[int],
@@ -150,20 +150,29 @@ def count_deferred(
     """Count the last calls of a batch that may wait until results are read; 0 if some results are of other calls.
 
     Args:
-        auxiliary: Auxiliary relations by name.
+        feeds: Those of auxiliary relations, by their names.
         copies: The delta that a result's change is, by the names of results.
         ways: How results take their changes (`batch_driver`).
     """
-    derived = set[str]()
+    derived, count = set[str](), 0
     for call in reversed(calls):
-        if not (isinstance(call, CompiledDerivation) and _is_one_matrix(auxiliary[call.code.relation])):
-            break
-        derived.add(call.code.delta)
-    before = calls[: len(calls) - len(derived)]
+        match call:
+            case CompiledDerivation(code=code) if _is_one_matrix(feeds[code.relation].auxiliary):
+                derived.add(code.delta)
+            case Derive(relation) if _is_one_matrix(feeds[relation].auxiliary):
+                derived |= {delta.name for delta in feeds[relation].deltas}
+            case _:
+                break
+        count += 1
     waits = all(copies.get(name) in derived for name in results) and SKIPPED not in ways
-    return len(derived) if waits and all(isinstance(call, CompiledRun) for call in before) else 0
+    return count if waits and all(isinstance(call, CompiledRun) for call in calls[: len(calls) - count]) else 0
 
 
-def _is_one_matrix(aux: AuxiliaryPlan) -> bool:
+def _is_one_matrix(aux: AuxiliaryPlan | None) -> bool:
     """True if it has the cells of a single group's matrix."""
-    return isinstance(aux.kind, ModelRows) and isinstance(aux.kind.model, Statistics) and not aux.source.keys
+    return (
+        aux is not None
+        and isinstance(aux.kind, ModelRows)
+        and isinstance(aux.kind.model, Statistics)
+        and not aux.source.keys
+    )

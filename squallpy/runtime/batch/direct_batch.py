@@ -53,9 +53,11 @@ from squallpy.runtime.sources.source import RowRange, RowSource
 from squallpy.runtime.state.state_store import Store
 from squallpy.runtime.time.unmatched_deletes import book_entries
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
+from squallpy.runtime.triggers.program_functions import ProgramPlan, ProgramRun
 from squallpy.runtime.triggers.statement_execution import RunnableStatement, statements_of_checked
 
 Changed = list[Delta | NotedRows]
+Functions = CompiledPlan | ProgramPlan
 _REPORTS = 256  # kept of batches that read the same numbers of rows
 
 
@@ -89,7 +91,7 @@ class DirectBatch:
         ways: How each result takes its change (`batch_driver`).
     """
 
-    def __init__(self, plan: Plan, compiled: CompiledPlan, store: Store, ways: Sequence[int]) -> None:
+    def __init__(self, plan: Plan, compiled: Functions, store: Store, ways: Sequence[int]) -> None:
         self._store, self._ways = store, ways
         self._sums = {
             d.name: Pool(len(d.keys), d.payload, d.slices, orders=d.orders, group=d.group) for d in plan.deltas
@@ -117,8 +119,9 @@ class DirectBatch:
         self._maintainers = {name: open_maintainer(feed, aux) for name, (feed, aux) in self._auxiliary.items()}
         self._extremes = list[Extremes]()
         self._calls = [*self._list_calls(plan, stage)]
-        kinds = {name: aux for name, (_, aux) in self._auxiliary.items()}
-        self._deferred = 0 if self._unique else count_deferred(self._calls, kinds, self._copies, self._names, ways)
+        self._programs = [call for call in self._calls if isinstance(call, ProgramRun)]
+        fed = {name: feed for name, (feed, _) in self._auxiliary.items()}
+        self._deferred = 0 if self._unique else count_deferred(self._calls, fed, self._copies, self._names, ways)
         self._later = DeferredRows(
             store, self._touched, {*ways} != {at.ADDED}, self._derive_deferred, self._put, self._apply_deferred
         )
@@ -238,10 +241,11 @@ class DirectBatch:
     def work(self) -> int:
         """Rows that interpreted statements have made so far (`Statement.work`)."""
         checked = [statement for statements in self._checked.values() for statement in statements]
-        return sum(each.work for each in (*self._calls, *checked) if isinstance(each, RunnableStatement))
+        counted = [each for each in (*self._calls, *checked) if isinstance(each, RunnableStatement | ProgramRun)]
+        return sum(each.work for each in counted)
 
     @staticmethod
-    def of(plan: Plan, compiled: CompiledPlan | None, store: Store, ways: Sequence[int]) -> "DirectBatch | None":
+    def of(plan: Plan, compiled: Functions | None, store: Store, ways: Sequence[int]) -> "DirectBatch | None":
         """Make it if the deltas of the plan's sources are compiled, and it has nothing that is done elsewhere."""
         if compiled is None or plan.matrices or plan.windows:
             return None
@@ -355,6 +359,9 @@ class DirectBatch:
             return None
         if self._of_texts:
             names.tend()
+        for run in self._programs:
+            compared, pairs = run.take_counts()
+            self._note({"compared": compared, "pairs": pairs})
         if first:
             begin(self._store)
         elif self._deferred:

@@ -80,6 +80,26 @@ class Runner:
         self._schema: pa.Schema | None = None
         self._readable = False
 
+    @property
+    def is_whole(self) -> bool:
+        """True if the program reads nothing but fields."""
+        return not self._computed
+
+    @property
+    def arrays(self) -> tuple[Words, Words, Words]:
+        """The program, its columns, which are rewritten in place, and its scratch."""
+        return self._program.code, self._columns, self._scratch
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Words of a key and of a payload."""
+        return self._widths
+
+    def fits(self, schema: pa.Schema) -> bool:
+        """Locate the fields in batches of a schema; False if the program cannot read one of them."""
+        self._schema, self._readable = schema, self._locate_fields(schema)
+        return self._readable
+
     def over_batch(
         self, batch: ExportedBatch, frame: Callable[[], VectorFrame], sums: Words | None = None
     ) -> KernelResult | None:

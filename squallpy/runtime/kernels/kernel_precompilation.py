@@ -13,7 +13,10 @@ from squallpy.runtime.kernels.kernel_compiler import KERNELS, Kernel
 from squallpy.runtime.kernels.matrix import sweeps, tiles
 
 _OF_SOURCES = ("squallpy.runtime.formats.line_index", "squallpy.runtime.formats.numerals")  # the scans of text files
-_LONG = ("_sort_rows", "upsert_entries", "upsert_records", "run_program", "joined", "permute_columns", "_intern", "run")
+_LONG = (
+    "run_statements", "_sort_rows", "upsert_entries", "upsert_records", "run_program", "joined", "permute_columns",
+    "_intern", "run", "add_up_rows",
+)  # fmt: skip
 """Kernels that take longest to compile, which begin first."""
 COMMON = (
     "run_program", "upsert_records", "statement_steps.run", "grow_on", "clear_records", "begin_growing", "_fold",

@@ -34,6 +34,7 @@ from squallpy.runtime.kernels.payload_sums import sum_payloads
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.deltas import encode
 
+_NO_LIFTING = np.empty(0, np.int64)
 _TIMES = Column(-1, MULT, BIGINT, nullable=False)
 
 
@@ -119,6 +120,18 @@ class Grouping:
         else:
             self._add(*(found or self._evaluate(rows, read, mult, names)))
         return self._scratch.rows()
+
+    def program(self, counted: bool) -> tuple[Runner, Words] | None:
+        """Return the program that makes keys and payloads of rows, and how these are lifted; None if there is more to
+        do.
+
+        Args:
+            counted: Rows have multiplicities.
+        """
+        runner, lifting = self._runners[counted], self._liftings[counted]
+        if runner is None or not runner.is_whole or self._texts or self._is_sum or not self._adds_up:
+            return None
+        return runner, _NO_LIFTING if lifting is None else lifting
 
     def of_keys(self, field: Callable[[str], Words], times: Words, distinct: int = 0) -> tuple[Words, Words]:
         """Aggregate rows, given by their fields as keys and how often they are there; it has to be `is_of_fields`.

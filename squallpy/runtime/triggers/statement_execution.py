@@ -36,7 +36,7 @@ from squallpy.runtime.messages.grouping import as_doubles, number
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
 from squallpy.runtime.triggers.lifted_rows import LiftedRows
 from squallpy.runtime.triggers.range_lookups import Bounds, Ranges, overlaid
-from squallpy.runtime.triggers.statement_assembly import StepProgram, assemble, computed_ring
+from squallpy.runtime.triggers.statement_assembly import Assembly, StepProgram, assemble, computed_ring
 
 CHUNK = 1 << 14  # rows of a delta joined at a time: what a step makes of them is to stay in the cache
 Noted = TouchTracker | ChangeTracker | KeyCheck  # who is told what is added to a pool, before it is
@@ -108,6 +108,18 @@ class RunnableStatement:
         self._apart = {s for s in self._ranges if delta_keys <= {*s.live, *(v.id for _, v in s.bound_keys)}}
         self._lifted = LiftedRows.of(update, payloads)
         self._plain = whole and not update.steps and all(lane == () for lane in update.lanes)
+
+    @property
+    def whole_program(self) -> Assembly | None:
+        """The statement as one program and an outcome; None if there is more to do than a kernel does with these."""
+        if self._lifted or self._scanned or self.update.keep is not None or self._program is None:
+            return None
+        return None if any(part.noted for part in self._code.parts if isinstance(part, StepProgram)) else self._code
+
+    @property
+    def is_plain(self) -> bool:
+        """True if it adds the rows of the delta as they are."""
+        return self._plain and self.update.keep is None
 
     @property
     def work(self) -> int:
