@@ -40,12 +40,14 @@ from squallpy.runtime.shadow import Applied, Shadow
 from squallpy.runtime.sources.input import BatchSpans, Input, arriving
 from squallpy.runtime.sources.replay import RowBatches
 from squallpy.runtime.state.state_store import Store, StoreLayout
-from squallpy.runtime.triggers.program_functions import open_programs
+from squallpy.runtime.triggers.program_functions import are_programs_loaded, open_programs
 from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
 Printed = tuple[Changes | None, ...]  # by each query
 OnBatch = Callable[[int, Printed, BatchReport], bool]  # batch, printed changes, report → True to continue
 _NO_WORDS: Words = np.empty(0, np.int64)
+LOADING = 0.5
+"""Seconds that it takes to load the kernels of interpreted batches of one call: not before batches took as long."""
 
 
 class _Stages:
@@ -170,6 +172,7 @@ class LocalExecutor(_BatchLoop):
         self.matrices = matrices or open_matrices(plan, input)
         self._store = store or Store(StoreLayout(all_layouts(plan)))
         self._compiler = BackgroundCompiler(compiled) if isinstance(compiled, PlanCode) else None
+        self._spent = 0.0  # seconds, by batches that are interpreted by statement
         self._shadow = Shadow() if isinstance(compiled, CompiledPlan) and compiled.is_checked else None
         self._use(compiled if isinstance(compiled, CompiledPlan) else None)
         self.schemas = self._results.schemas
@@ -179,7 +182,8 @@ class LocalExecutor(_BatchLoop):
         """Apply batches by compiled functions from here on, as far as there are any: all state is in the store, where
         no change waits."""
         ways = self._results.ways if self._shadow is None else (SKIPPED,) * len(self._plan.results)
-        programs = None if compiled or self._trace.on else open_programs(self._plan)
+        is_due = self._spent >= LOADING or are_programs_loaded()
+        programs = open_programs(self._plan) if is_due and not (compiled or self._trace.on) else None
         self._direct = DirectBatch.of(self._plan, compiled or programs, self._store, ways)
         self._stages = _Stages(self._plan, self._trace, compiled, self._store, () if self._direct else ways)
         is_waiting = self._compiler and compiled is None
@@ -191,13 +195,17 @@ class LocalExecutor(_BatchLoop):
         self._store.renew()
         if step is None and self._rows and self.next and (done := self._step_at_once(self._rows)):
             return done
-        if self._compiler is None:
-            return self._step(step)
         begin = perf_counter()
         done = self._step(step)
-        if compiled := self._compiler.note(perf_counter() - begin):
+        seconds = perf_counter() - begin
+        if compiled := self._compiler.note(seconds) if self._compiler else None:
             self._settle()
             self._use(compiled)
+        elif self._direct is None and self.next > 1:  # NB: the first batch loads kernels itself
+            before, self._spent = self._spent, self._spent + seconds
+            if before < LOADING <= self._spent:
+                self._settle()
+                self._use(None)
         return done
 
     def _step_at_once(self, rows: RowBatches) -> tuple[Printed, BatchReport] | None:

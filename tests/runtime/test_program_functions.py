@@ -15,7 +15,7 @@ from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.source import RowSource
 from squallpy.testing.engines import VolatileEngine
-from squallpy.testing.memory_source import PushedBatches
+from squallpy.testing.memory_source import PushedBatches, with_mult
 
 STREAMS = """CREATE STREAM r (k BIGINT NOT NULL, x DOUBLE, w DOUBLE NOT NULL, u INT)
 USING csv OPTIONS (path 'r', op 'op');
@@ -48,6 +48,7 @@ def started(query: str, folder: Path, monkeypatch: pytest.MonkeyPatch, by_statem
     """Start an engine whose statements are run one by one, or all by one call."""
     engine = VolatileEngine()
     folder.mkdir()
+    monkeypatch.setattr(local_executor, "LOADING", 0)  # from the first batch on, or never
     with monkeypatch.context() as patched:
         if by_statement:
             patched.setattr(local_executor, "open_programs", lambda plan: None)
@@ -73,6 +74,29 @@ def differential_statements_in_one_call(query: str, tmp_path: Path, monkeypatch:
         if hasattr(stores[1][name], "keys_of"):
             assert contents(stores[0][name]) == contents(stores[1][name])
     assert 0 < engines[0]._executor.work <= engines[1]._executor.work  # which adds rows of results by a statement
+
+
+def differential_one_call_once_kernels_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two batches, of which the first's changes wait."""
+    monkeypatch.setattr(local_executor, "are_programs_loaded", lambda: False)
+    engines = [VolatileEngine(), VolatileEngine()]
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(STREAMS + QUERIES["cells"], tmp_path / str(number), {})
+    draw, begun = Random(0), engines[0]._executor
+    for number in range(6):
+        monkeypatch.setattr(local_executor, "LOADING", begun._spent + 1e-9 if number == 2 else 1e9)
+        pushed = rows(draw, [draw.randrange(9) for _ in range(20)])
+        engines[0]._add_batch(pushed)
+        [changes] = engines[0]._step()
+        assert bool(begun._direct) is (number >= 2)
+        monkeypatch.setattr(local_executor, "LOADING", 1e9)
+        expected = engines[1].push(pushed)
+        if number % 2:
+            found = [with_mult(changes.deletes, -1), with_mult(changes.inserts, 1)]
+            assert sorted_rows(pa.concat_tables(found)) == sorted_rows(expected)
+    assert sorted_rows(engines[0].result()) == sorted_rows(engines[1].result())
+    assert engines[1]._executor._direct is None
 
 
 class Resident(RowSource):

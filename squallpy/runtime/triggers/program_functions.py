@@ -23,7 +23,7 @@ from squallpy.runtime.compiled.functions import CompiledDerivation, CompiledGrou
 from squallpy.runtime.kernels import program_functions as at
 from squallpy.runtime.kernels import statement_steps
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.kernel_compiler import KERNELS
+from squallpy.runtime.kernels.kernel_compiler import KERNELS, Kernel
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.grouping import Grouping
@@ -87,7 +87,7 @@ class ProgramRun(CompiledRun):
         targets |= {touched_name(view): None for view in targets if view in noted}
         named, stop = (*targets,), first + len(statements)
         self.code = RunCode("", "", 0, first, stop, deltas, named, named, (), 0, ())
-        self.steps = FunctionTable(has_blocks=True)
+        self.steps = FunctionTable()
         self.entry = _entry_of(at.run_statements)
         self._statements, self._payloads, self._noted = statements, payloads, noted
         self._words: Words = np.zeros(self.code.words, np.int64)
@@ -228,7 +228,16 @@ def _runs_of(plan: Plan, payloads: Mapping[str, Payload]) -> dict[int, ProgramRu
     return found
 
 
+def are_programs_loaded() -> bool:
+    """True if this process has the kernels loaded, which takes half a second."""
+    return all(_kernel_of(function).is_loaded for function in (at.add_up_rows, at.run_statements))
+
+
+def _kernel_of(function: Any) -> Kernel:
+    return next(each for each in KERNELS if each.function is function)
+
+
 @cache
 def _entry_of(function: Any) -> int:
-    next(each for each in KERNELS if each.function is function).load()  # NB: else it has no code before its first call
+    _kernel_of(function).load()  # NB: else it has no code before its first call
     return entry_of(function)
