@@ -36,10 +36,15 @@ def table(rows: object) -> npt.NDArray[np.int64]:
 
 
 class Graphs:
-    """Grouped rows, with the sources and steps that they are to follow."""
+    """Grouped rows, with the sources and steps that they are to follow.
 
-    def __init__(self) -> None:
+    Args:
+        is_listed: Rows that come and go are asked for, not only how many did of each group and node.
+    """
+
+    def __init__(self, is_listed: bool = True) -> None:
         self.rows, self.sources, self.steps, self.there = GroupedRows(2, (0,)), set[Pair](), set[Pair](), set[Pair]()
+        self.is_listed = is_listed
 
     def learn(self, numbers: Words) -> None:
         """Find the steps of nodes, and of those behind them, as a maintainer does by joins."""
@@ -51,7 +56,8 @@ class Graphs:
         while left:
             left = set().union(*(targets.get(y, set()) for y in left)) - behind
             behind |= left
-        nodes = rows.unknown_of(rows.intern_nodes(np.array(sorted(behind), np.int64).reshape(-1, 1)))
+        (numbers,) = rows.intern_nodes(np.array(sorted(behind), np.int64).reshape(-1, 1))
+        nodes = rows.unknown_of(numbers)
         rows.learn(nodes)
         keys = set(rows.nodes.keys[nodes][:, 0].tolist())
         pairs = table((y, z, 1) for y in keys for z in targets.get(y, ()))
@@ -72,12 +78,18 @@ class Graphs:
         its, changed = changes
         numbers = rows.nodes.numbers(changed[:, :1].copy())
         changed, numbers = changed[numbers >= 0], numbers[numbers >= 0]
-        done = rows.add_steps(numbers, rows.intern_nodes(changed[:, 1:2]), changed[:, 2].copy())
+        (targets,) = rows.intern_nodes(changed[:, 1:2])
+        done = rows.add_steps(numbers, targets, changed[:, 2].copy())
         given = np.column_stack([*rows.intern(its[:, :2]), its[:, 2]])
-        derived = rows.propagate(given, done, most, self.learn, is_counted=True)
-        assert derived.rows and derived.groups and derived.nodes
+        derived = rows.propagate(given, done, most, self.learn, self.is_listed, is_counted=True)
+        assert derived.groups and derived.nodes and (derived.rows is not None) == self.is_listed
+        if derived.rows:
+            changes_of_rows = list(zip(*(some.tolist() for some in derived.rows), strict=True))
+        else:
+            now = {(x, y) for x, y, _ in entries_of(sources, steps)}
+            changes_of_rows = [(row, 1) for row in now - self.there] + [(row, -1) for row in self.there - now]
         counts = Counter[int](), Counter[int]()
-        for row, sign in zip(*(some.tolist() for some in derived.rows), strict=True):
+        for row, sign in changes_of_rows:
             assert (tuple(row) in self.there) == (sign < 0), f"{row} {sign}"
             (self.there.add if sign > 0 else self.there.remove)(tuple(row))
             for count, value in zip(counts, row, strict=True):
@@ -96,11 +108,12 @@ class Graphs:
         assert len(self.rows.groups) == len({x for x, _ in self.there})
 
 
+@pytest.mark.parametrize("is_listed", [True, False])
 @pytest.mark.parametrize("seed", range(12))
-def test_differential_random_graphs(seed: int) -> None:
+def test_differential_random_graphs(seed: int, is_listed: bool) -> None:
     """Sources and steps come and go, also in cycles; some of the time all is restored from what is listed."""
     random = Random(seed)
-    graphs, size = Graphs(), random.choice((3, 6, 12, 40, 150))
+    graphs, size = Graphs(is_listed), random.choice((3, 6, 12, 40, 150))
     for _ in range(20):
         parts = list[set[Pair]]()
         for before in (graphs.sources, graphs.steps):

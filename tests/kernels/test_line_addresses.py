@@ -1,11 +1,11 @@
-"""Eight lines at once are those of one word after the other, and nothing is written behind the last."""
+"""Eight words at once are done with like one after the other, and nothing is written behind the last."""
 
 import numpy as np
 import pytest
 
 from squallpy.runtime.kernels.arena_tables import GOLDEN, HALF, KEY, LINE
 from squallpy.runtime.kernels.kernel_compiler import VECTOR, Vector, address, kernel
-from squallpy.runtime.kernels.line_addresses import address_eight
+from squallpy.runtime.kernels.line_addresses import address_eight, count_eight, pick_eight
 
 TABLE, SHIFT = 1 << 20, 5 << 32
 
@@ -15,6 +15,38 @@ def _address(items: Vector, words: Vector, lines: Vector, count: int, buckets: i
     for i in range(0, count, 8):
         of_items, of_words, of_lines = address(items) + 8 * i, address(words) + 8 * i, address(lines) + 8 * i
         address_eight(of_items, of_words, of_lines, count - i, SHIFT, TABLE, buckets, mark)
+
+
+@kernel(f"int64({VECTOR}, int64, int64, int64, {VECTOR})")
+def _pick(words: Vector, count: int, flag: int, bits: int, to: Vector) -> int:
+    found = 0
+    for i in range(0, count, 8):
+        found += pick_eight(address(words) + 8 * i, count - i, flag, bits, address(to) + 8 * found)
+    return found
+
+
+@kernel(f"void({VECTOR}, int64, {VECTOR}, int64)")
+def _count(items: Vector, count: int, counts: Vector, amount: int) -> None:
+    for i in range(0, count, 8):
+        count_eight(address(items) + 8 * i, count - i, address(counts), amount)
+
+
+def test_words_with_a_flag() -> None:
+    draw = np.random.default_rng(1)
+    for count in range(27):
+        words, to = draw.integers(0, 1 << 40, count + 8), np.full(count + 8, -1)
+        chosen = words[:count][words[:count] & 4 != 0] & 0xFF0
+        assert _pick(words, count, 4, 0xFF0, to) == len(chosen)
+        assert (to[: len(chosen)] == chosen).all() and (to[len(chosen) :] == -1).all()
+
+
+def test_numbers_of_groups() -> None:
+    draw, counts, expected = np.random.default_rng(2), np.zeros(50, np.int64), np.zeros(100, np.int32)
+    for count in range(27):
+        groups, amount = draw.permutation(100)[: count + 8], 1 - 2 * (count & 1)
+        _count(groups + 1 - (draw.integers(0, 9, count + 8) << 32), count, counts, amount)
+        expected[groups[:count]] += amount
+        assert (counts.view(np.int32) == expected).all()
 
 
 @pytest.mark.parametrize("buckets", [1, 37, 1 << 20])

@@ -40,7 +40,7 @@ from squallpy.runtime.state.state_store import PoolLayout, Store
 
 _NODES: RelationId = (True, 0)
 _ROUNDS = 64  # of nodes that new nodes derive, before it is known that any group has them
-_NO_ROWS = np.empty((0, 3), np.int64)
+_NO_TIMES = np.empty(0, np.int64)
 
 
 class _Layout:
@@ -119,13 +119,12 @@ class GroupedFixpointMaintainer(FixpointMaintainer):
         for relation, change in layout.leaves.changes(store, touched, stored):
             steps += [(pairs, n) for _, pairs, _, n in layout.steps.derive(relation, change, stored, names)]
             sources += [(found, n) for _, found, _, n in layout.sources.derive(relation, change, stored, names)]
-        changed, given = self._add_steps(rows, steps), _NO_ROWS
-        if sources:
-            found, often = add_up(sources)
-            if self._own:
-                mine = self._own(0, found, names)
-                found, often = np.ascontiguousarray(found[mine]), often[mine]
-            given = np.column_stack([*rows.intern(found), often])
+        given, often = add_up(sources) if sources else (np.empty((0, len(layout.columns)), np.int64), _NO_TIMES)
+        if self._own:
+            mine = self._own(0, given, names)
+            given, often = given[mine], often[mine]
+        changed, nodes = self._add_steps(rows, steps, given[:, layout.rest])
+        given = np.column_stack([rows.intern_groups(given), nodes, often])
         self._learn(rows, rows.unknown_of(np.concatenate([changed[:, 1], given[:, 1]])), stored, names)
         try:
             derived = rows.propagate(
@@ -145,14 +144,15 @@ class GroupedFixpointMaintainer(FixpointMaintainer):
         assert isinstance(rows, GroupedRows)
         return rows
 
-    def _add_steps(self, rows: GroupedRows, parts: list[tuple[Words, Words]]) -> Words:
-        """Add to how often nodes derive nodes, from pairs of their keys; the steps that came and went."""
-        if not parts:
-            return _NO_ROWS
-        pairs, times = add_up(parts)
+    def _add_steps(self, rows: GroupedRows, parts: list[tuple[Words, Words]], others: Words) -> tuple[Words, Words]:
+        """Add to how often nodes derive nodes, from pairs of their keys.
+
+        Returns the steps that came and went, and the numbers of other nodes.
+        """
         width = len(self._layout.rest)
-        sources, targets = np.split(rows.intern_nodes(np.concatenate([pairs[:, :width], pairs[:, width:]])), 2)
-        return rows.add_steps(sources, targets, times, self._layout.is_once)
+        pairs, times = add_up(parts) if parts else (np.empty((0, 2 * width), np.int64), _NO_TIMES)
+        sources, targets, numbers = rows.intern_nodes(pairs[:, :width], pairs[:, width:], others)
+        return rows.add_steps(sources, targets, times, self._layout.is_once), numbers
 
     def _learn(self, rows: GroupedRows, numbers: Words, stored: dict[RelationId, Stored], names: Dictionary) -> None:
         """Find the steps of nodes, and of those that are new in them, some rounds of them."""
@@ -163,4 +163,5 @@ class GroupedFixpointMaintainer(FixpointMaintainer):
             new = AtomRows(keys, np.zeros(len(keys), np.int64), np.ones(len(keys), np.int64))
             found = [(pairs, n) for _, pairs, _, n in self._layout.steps.derive(_NODES, new, stored, names)]
             rows.learn(numbers)
-            numbers = rows.unknown_of(self._add_steps(rows, found)[:, 1])
+            steps, _ = self._add_steps(rows, found, keys[:0])
+            numbers = rows.unknown_of(steps[:, 1])

@@ -35,7 +35,7 @@ class FixpointLeaves:
         self._columns = [leaf.slots for leaf in kind.leaves]
         self._source, self._count = aux.source.name, aux.source.payload.offsets[aux.output.count]
         keys = aux.source.keys
-        self._number, self._most = keys.index(kind.number), 1 if is_set else None
+        self._number, self._is_set = keys.index(kind.number), is_set
         self._slots = [[keys.index(slot) for slot in slots] for slots in self._columns]
 
     def layouts(self, plans: Iterable[DeltaPlan]) -> Iterator[PoolLayout]:
@@ -60,7 +60,11 @@ class FixpointLeaves:
         """Bring one leaf after the other up to date, and yield what changed in it."""
         keys, before = touched
         now = store.pool(self._source).get(keys)[:, self._count]
-        times = np.clip(now, 0, self._most) - np.clip(before[:, self._count], 0, self._most)
+        old = before[:, self._count]
+        if self._is_set:
+            times = (now > 0).astype(np.int64) - (old > 0)
+        else:
+            times = np.maximum(now, 0) - np.maximum(old, 0)
         for at, slots in enumerate(self._slots):
             mine = np.flatnonzero((keys[:, self._number] == at) & (times != 0))
             if len(mine):

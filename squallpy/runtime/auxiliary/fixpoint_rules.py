@@ -170,6 +170,19 @@ def _have_same_codes(a: Type, b: Type) -> bool:
     return a == b or (same_values(a, b) and a.is_integer and b.is_integer)
 
 
+class _Step(NamedTuple):
+    """A join of an evaluation: the columns after it, where they are, and where its values are in the rows before.
+
+    Args:
+        picks: As `combine_rows` takes them.
+        given: None if values are computed, or may be NULL where that matches nothing.
+    """
+
+    ids: tuple[int, ...]
+    picks: Words
+    given: Words | None
+
+
 class RuleEvaluator:
     """Evaluates a delta plan."""
 
@@ -186,14 +199,15 @@ class RuleEvaluator:
         ]
         items = tuple(item.id for item in plan.rule.items if isinstance(item, Column)) if all(is_plain) else None
         ids = tuple(c.id for c in plan.rule.atoms[plan.start].columns)
-        self._start, self._steps = ids, list[tuple[tuple[int, ...], Words]]()
+        self._start, self._steps = ids, list[_Step]()
         for number, probe in enumerate(plan.probes):
             later = [e for p in plan.probes[number + 1 :] for e in (*p.given, *p.conjuncts)]
             needs = {c.id for e in (*probe.conjuncts, *later, *plan.rule.items) for c in columns(e)}
             own = [c.id for c in plan.rule.atoms[probe.occurrence].columns]
             is_last = number == len(plan.probes) - 1
             following = items if is_last and items and not probe.conjuncts else tuple(sorted(needs & {*ids, *own}))
-            self._steps.append((following, np.array([_pick(id, ids, own) for id in following], np.int64)))
+            picks = np.array([_pick(id, ids, own) for id in following], np.int64)
+            self._steps.append(_Step(following, picks, _places(probe, ids)))
             ids = following
         self._is_made = bool(plan.probes) and ids == items
         """True if the columns after the last join are those of the rule's table."""
@@ -235,13 +249,14 @@ class RuleEvaluator:
     ) -> tuple[Words, Words, Words] | None:
         plan, joined = self._plan, Joined(self._start, *map(np.ascontiguousarray, given))
         joined = self._restrict(plan.conjuncts, joined, names)
-        for probe, source, (ids, picks) in zip(plan.probes, changed, self._steps, strict=True):
+        for probe, source, step in zip(plan.probes, changed, self._steps, strict=True):
             if not len(joined.ranks):
                 return None
             target = stored[relation_of(self.rule.atoms[probe.occurrence])] if source is None else source
-            of, slots = self._match(probe, target, joined, names)
+            of, slots = self._match(probe, step.given, target, joined, names)
             _, rows, ranks, times = joined
-            joined = Joined(ids, *combine_rows(target.pool.frame, of, slots, rows, ranks, times, picks, target.facts))
+            found = combine_rows(target.pool.frame, of, slots, rows, ranks, times, step.picks, target.facts)
+            joined = Joined(step.ids, *found)
             joined = self._restrict(probe.conjuncts, joined, names)
         if not len(joined.ranks):
             return None
@@ -252,8 +267,16 @@ class RuleEvaluator:
                 keys[:, at] = self._codes_of(item, column, joined, names)
         return keys, joined.ranks + 1, -joined.times if self.rule.sign < 0 else joined.times
 
-    def _match(self, probe: Probe, target: Stored, joined: "Joined", names: Dictionary) -> tuple[Words, Words]:
-        """Find all pairs of a row and a slot that match."""
+    def _match(
+        self, probe: Probe, given: Words | None, target: Stored, joined: "Joined", names: Dictionary
+    ) -> tuple[Words, Words]:
+        """Find all pairs of a row and a slot that match.
+
+        Args:
+            given: Columns of the rows that have what is looked up.
+        """
+        if given is not None:
+            return _look_up(probe.columns, joined.rows.take(given, axis=1), target.pool)
         count = len(joined.ranks)
         if not probe.columns:
             size = len(target.pool)
@@ -266,14 +289,7 @@ class RuleEvaluator:
             if strict and expr.nullable:
                 known &= ~_is_null(bound[:, at], expr.type)
         chosen = None if known.all() else np.flatnonzero(known)
-        bound = bound if chosen is None else bound[chosen]
-        slices = target.pool.slices
-        if probe.columns in slices:
-            of, slots = target.pool.slice(slices.index(probe.columns), bound)
-        else:
-            slots = target.pool.probe(bound)
-            of = np.flatnonzero(slots >= 0)
-            slots = slots[of]
+        of, slots = _look_up(probe.columns, bound if chosen is None else bound[chosen], target.pool)
         return (of if chosen is None else chosen[of]), slots
 
     def _restrict(self, conjuncts: Sequence[Expr], joined: "Joined", names: Dictionary) -> "Joined":
@@ -348,6 +364,23 @@ class Joined(NamedTuple):
     def column(self, id: int) -> Words:
         """Return the codes of a column."""
         return self.rows[:, self.ids.index(id)]
+
+
+def _places(probe: Probe, ids: Sequence[int]) -> Words | None:
+    """Find the values that a probe looks up among the columns of rows; None if they are not simply there."""
+    given = list(zip(probe.given, probe.strict, strict=True))
+    if not given or any(not isinstance(expr, Column) or (strict and expr.nullable) for expr, strict in given):
+        return None
+    return np.array([ids.index(expr.id) for expr, _ in given if isinstance(expr, Column)], np.int64)
+
+
+def _look_up(columns: tuple[int, ...], values: Words, pool: Pool) -> tuple[Words, Words]:
+    """Find all pairs of a row of values and a slot of a pool whose columns have them."""
+    if columns in pool.slices:
+        return pool.slice(pool.slices.index(columns), values)
+    slots = pool.probe(values)
+    of = np.flatnonzero(slots >= 0)
+    return of, slots[of]
 
 
 def _pick(id: int, ids: Sequence[int], own: Sequence[int]) -> int:

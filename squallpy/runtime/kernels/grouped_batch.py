@@ -32,7 +32,6 @@ from squallpy.runtime.kernels.grouped_entries import (
     ONLY,
     ROWS,
     ROWS_STATE,
-    TABLES,
     chosen_place,
     count_at,
     iteration_of,
@@ -40,11 +39,13 @@ from squallpy.runtime.kernels.grouped_entries import (
     mark,
     place_of,
     row_of,
+    table_of,
     word_at,
 )
 from squallpy.runtime.kernels.grouped_tasks import (
     BEHIND,
     ONE,
+    QUEUED,
     RECORD,
     item_of,
     items_of,
@@ -52,8 +53,9 @@ from squallpy.runtime.kernels.grouped_tasks import (
     schedule,
     write_record,
 )
-from squallpy.runtime.kernels.intrinsics import load, load32, lowest, prefetch, shift_right, store, store32
-from squallpy.runtime.kernels.kernel_compiler import Vector, inlined
+from squallpy.runtime.kernels.intrinsics import load, lowest, prefetch, shift_right, store
+from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
+from squallpy.runtime.kernels.line_addresses import count_eight
 from squallpy.runtime.kernels.memory_area import HEAD
 
 _BYTES: Final = 8 * RECORD
@@ -142,6 +144,57 @@ def report(rows: int, count: int, key: int, node: int, goes: int) -> int:
     """Append a row that comes, or goes (1), to those of the batch; returns how many there are now."""
     store(rows, count, row_of(key, node, goes))
     return count + 1
+
+
+@inlined
+def _count_items(items: int, count: int, amount: int, by_group: int) -> None:
+    """Add to the numbers of the groups of a list, in which each is once."""
+    for i in range(0, count, 8):
+        count_eight(items + 8 * i, count - i, by_group, amount)
+
+
+@inlined
+def _report_items(items: int, count: int, node: int, goes: int, rows: int, reported: int) -> int:
+    """Append the rows of a list of a node to those of the batch like `report`."""
+    for i in range(count):
+        store(rows, reported + i, row_of(load(items, i), node, goes))
+    return reported + count
+
+
+@inlined
+def tell(queue: Vector, nodes: int, changed: int, rows: int, reported: int, by_group: Vector) -> int:
+    """Count what came and went at a time by group; or, if nobody asks for numbers alone, append the rows.
+
+    Returns how many rows there are now. Those that came by another way than the queue's lists are there before.
+    """
+    counts = address(by_group)
+    for q in range(nodes):
+        node, came, went = queue[QUEUED * q], queue[QUEUED * q + 1], queue[QUEUED * q + 2]
+        come, go = changed + 8 * (came >> 32), changed + 8 * (went >> 32)
+        if len(by_group) > 0:
+            _count_items(come, came & LOW, 1, counts)
+            _count_items(go, went & LOW, -1, counts)
+        else:
+            reported = _report_items(come, came & LOW, node, 0, rows, reported)
+            reported = _report_items(go, went & LOW, node, 1, rows, reported)
+    return reported
+
+
+@inlined
+def enqueue(first: int, records: int, firsts: int, queue: Vector) -> tuple[int, int]:
+    """List the nodes that have records, and the records of each; returns how many nodes there are, and items."""
+    items, nodes = 0, 0
+    for r in range(records):
+        record = first + _BYTES * r
+        node = load(record, 0)
+        other = load(firsts, 2 * node)
+        if other & LOW == 0:
+            queue[QUEUED * nodes] = node
+            nodes += 1
+        store(record, 0, node | other << 32)
+        store(firsts, 2 * node, other & ~LOW | (r + 1))
+        items += (load(record, 2) & LOW) + (load(record, 2) >> 32)
+    return nodes, items
 
 
 @inlined
@@ -248,19 +301,19 @@ def drop_entries(head: int, arena: int, rows_state: int, ended: int, count: int)
 
 
 @inlined
-def clean(frame: Vector, gone: int, rows: int, counts: int, marks: Vector, emptied: Vector, state: Vector) -> int:
+def clean(frame: Vector, gone: int, rows: int, notes: Vector, emptied: Vector, state: Vector) -> int:
     """Drop entries without derivations, and tell which rows went, and how many of each node."""
     arena, rows_state, head_of_all, dropped = frame[ROWS], frame[HEAD] + 8 * ROWS_STATE, frame[HEAD], 0
     for i in range(state[CLEANED], state[GONE]):
         if i + 16 < state[GONE]:
-            prefetch(frame[TABLES] + 16 * shift_right(load(gone, 2 * i + 33), 32))
+            prefetch(table_of(frame, shift_right(load(gone, 2 * i + 33), 32)))
         if i + 8 < state[GONE]:
             ahead = load(gone, 2 * i + 17)
-            head = frame[TABLES] + 16 * shift_right(ahead, 32)
+            head = table_of(frame, shift_right(ahead, 32))
             prefetch(block_of(head, arena) + 4 * ((ahead & LOW) << kind_of(head)))
         key, iteration = shift_right(load(gone, 2 * i), 32), load(gone, 2 * i) & LOW
         node, at = shift_right(load(gone, 2 * i + 1), 32), load(gone, 2 * i + 1) & LOW
-        head = frame[TABLES] + 16 * node
+        head = table_of(frame, node)
         kind = kind_of(head)
         table, places, before = block_of(head, arena), places_of(head, kind), length_of(head)
         if UNIT * (load(rows_state, 0) + 4 + places) > 8 * frame[ROWS + 1]:
@@ -273,13 +326,13 @@ def clean(frame: Vector, gone: int, rows: int, counts: int, marks: Vector, empti
             word = word_at(table, at, kind)
         if word & NOTED != 0 and (word & ONLY != 0 or chosen_place(table, places, key, kind) < 0):
             state[OUT] = report(rows, state[OUT], key, node, 1)
-            store32(counts, node, load32(counts, node) - 1)
+            notes[2 * node + 1] -= 1
         if count_at(table, at, kind) == 0:
             drop(head, arena, at, kind)
             dropped += before - length_of(head)
             shrink(head, rows_state, arena, kind)
-            if length_of(head) == 0 and marks[node] & IS_LISTED == 0:
-                marks[node] |= IS_LISTED
+            if length_of(head) == 0 and notes[2 * node] & IS_LISTED == 0:
+                notes[2 * node] |= IS_LISTED
                 emptied[state[EMPTY]] = node
                 state[EMPTY] += 1
         else:

@@ -10,8 +10,18 @@ records.
 from typing import Final
 
 from squallpy.runtime.kernels.arena_tables import LINE, WORDS, block_of, bucket_among, places_of
-from squallpy.runtime.kernels.grouped_entries import LOW, NODES, ROWS, SHORT, STEPS, TABLES, TAG, kind_of, targets_of
-from squallpy.runtime.kernels.grouped_tasks import LIST, RECORD, items_of, kind_of_record
+from squallpy.runtime.kernels.grouped_entries import (
+    LOW,
+    ROWS,
+    SHORT,
+    STEPS,
+    TAG,
+    kind_of,
+    steps_of,
+    table_of,
+    targets_of,
+)
+from squallpy.runtime.kernels.grouped_tasks import LIST, QUEUED, RECORD, amount_of, items_of, kind_of_record
 from squallpy.runtime.kernels.intrinsics import load, prefetch, shift_right, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, inlined
 from squallpy.runtime.kernels.line_addresses import address_eight
@@ -32,14 +42,14 @@ FINAL: Final = 6  # 1 if nothing that comes is taken away at the same time
 
 _BYTES: Final = 8 * RECORD
 _VALID: Final = 0x0F03FF  # places of a bucket, by what the low bits of a line's address say
-_NEAR: Final = 16  # nodes whose heads are asked for in advance,
-_NEXT: Final = 4  # whose items are, and, twice as far, whose records
+_NEAR: Final = 32  # nodes whose heads are asked for in advance,
+_NEXT: Final = 8  # whose items are, and, twice as far, whose records
 
 
 @inlined
 def is_plain(record: int, is_short: bool) -> bool:
     """True if the items of a record are one derivation each, in a table that has such words."""
-    return is_short and load(record, 3) == 1
+    return is_short and amount_of(record) == 1
 
 
 @inlined
@@ -72,7 +82,6 @@ def gather(
     there: int,
     queue: Vector,
     firsts: int,
-    counts: int,
     frame: Vector,
     tasks: int,
     before: int,
@@ -86,22 +95,23 @@ def gather(
 
     It is `q` if there is no room.
     """
-    tables, arena, nodes, notes = frame[TABLES], frame[ROWS], frame[NODES], window + NOTES * half
+    arena, notes = frame[ROWS], window + NOTES * half
     words, count, shift = words_of(window, half, room), 0, time << TAG
     lines, end, asked = words + 8 * room, min(there, q + BLOCK), 0
     while q < end and asked < BLOCK:
         if q + _NEAR < there:
-            prefetch(tables + 16 * queue[q + _NEAR])
-            prefetch(nodes + 16 * queue[q + _NEAR])
-            prefetch(firsts + 8 * queue[q + _NEAR])
-            prefetch(counts + 4 * queue[q + _NEAR])
+            prefetch(table_of(frame, queue[QUEUED * (q + _NEAR)]))
+            prefetch(firsts + 16 * queue[QUEUED * (q + _NEAR)])
         if q + 2 * _NEXT < there:
-            prefetch(first + _BYTES * ((load(firsts, queue[q + 2 * _NEXT]) & LOW) - 1))
-            items = items_of(first + _BYTES * ((load(firsts, queue[q + _NEXT]) & LOW) - 1), tasks, before)
+            prefetch(first + _BYTES * ((load(firsts, 2 * queue[QUEUED * (q + 2 * _NEXT)]) & LOW) - 1))
+            items = items_of(
+                first + _BYTES * ((load(firsts, 2 * queue[QUEUED * (q + _NEXT)]) & LOW) - 1), tasks, before
+            )
             prefetch(items)
             prefetch(items + LINE)
-        node = queue[q]
-        head, record = tables + 16 * node, load(firsts, node) & LOW
+            prefetch(items + 2 * LINE)
+        node = queue[QUEUED * q]
+        head, record = table_of(frame, node), load(firsts, 2 * node) & LOW
         kind = kind_of(head)
         is_short, more, less, growth, size, apart = kind == WORDS and time <= SHORT, 0, 0, 0, 0, 0
         other, is_new = record, False
@@ -115,6 +125,10 @@ def gather(
                 apart = 1
             is_new |= its_more > 0 and kind_of_record(at) != LIST
             other = shift_right(load(at, 0), 32)
+            if other > 0:
+                items = items_of(first + _BYTES * (other - 1), tasks, before)
+                prefetch(items)
+                prefetch(items + LINE)
         if count + size > room:
             break
         # NB: only what comes by a task is taken away at once, where its edge is new and the node before it goes
@@ -137,7 +151,7 @@ def gather(
             else:
                 for i in range(its_more + its_less):
                     prefetch(table + LINE * bucket_among(load(items, i), buckets))
-        prefetch(targets_of(nodes + 16 * node, frame[STEPS]))
+        prefetch(targets_of(steps_of(frame, node), frame[STEPS]))
         store(notes, MORE, more)
         store(notes, LESS, less)
         store(notes, START, count)
@@ -169,7 +183,7 @@ def list_apart(
     """
     while is_apart and record > 0:
         at = first + _BYTES * (record - 1)
-        less, more, items, amount = load(at, 2) & LOW, load(at, 2) >> 32, items_of(at, tasks, before), load(at, 3)
+        less, more, items, amount = load(at, 2) & LOW, load(at, 2) >> 32, items_of(at, tasks, before), amount_of(at)
         record = shift_right(load(at, 0), 32)
         if not is_plain(at, is_short):
             for i in range(0 if comes else more, more if comes else more + less):

@@ -11,7 +11,7 @@ from typing import Final
 
 from squallpy.runtime.kernels.arena_tables import KEY
 from squallpy.runtime.kernels.grouped_blocks import valid_places
-from squallpy.runtime.kernels.grouped_entries import CHOSEN, COUNT, ONLY, TAG, row_of
+from squallpy.runtime.kernels.grouped_entries import CHOSEN, COUNT, ONLY, TAG
 from squallpy.runtime.kernels.intrinsics import load, lowest, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import inlined
 from squallpy.runtime.kernels.line_comparison import equal64
@@ -92,8 +92,8 @@ def enter_words(words: int, places: int, count: int, table: int, spots: int) -> 
 
 
 @inlined
-def enter_rows(words: int, places: int, count: int, shift: int, items: int, rows: int, node: int) -> tuple[int, int]:
-    """Enter words like `enter_words`, of rows that come for certain, and list their items and the rows.
+def enter_rows(words: int, places: int, count: int, shift: int, items: int) -> tuple[int, int]:
+    """Enter words like `enter_words`, of rows that come for certain, and list their items.
 
     Args:
         shift: What a word has more than its item.
@@ -108,13 +108,12 @@ def enter_rows(words: int, places: int, count: int, shift: int, items: int, rows
         else:
             store(place, 0, word | SINGLE)
             store(items, i - taken, word - shift)
-            store(rows, i - taken, row_of(word, node, 0))
     return taken, largest
 
 
 @inlined
-def take_out(words: int, places: int, count: int, shift: int, items: int, rows: int, node: int) -> int:
-    """Take words out of their places, and list their items and the rows; those without a place then come first.
+def take_out(words: int, places: int, count: int, shift: int, items: int) -> int:
+    """Take words out of their places, and list their items; those without a place then come first.
 
     Returns how many these are.
     """
@@ -127,5 +126,4 @@ def take_out(words: int, places: int, count: int, shift: int, items: int, rows: 
         else:
             store(place, 0, 0)
             store(items, i - left, word - shift)
-            store(rows, i - left, row_of(word, node, 1))
     return left

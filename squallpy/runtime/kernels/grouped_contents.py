@@ -35,18 +35,18 @@ from squallpy.runtime.kernels.grouped_entries import (
     LEVELS,
     LOW,
     NEVER,
-    NODES,
     ROWS,
     ROWS_STATE,
     STEPS,
     STEPS_STATE,
-    TABLES,
     add_derivations,
     chosen_place,
     count_at,
     iteration_of,
     kind_of,
     mark,
+    steps_of,
+    table_of,
     targets_of,
     word_at,
 )
@@ -61,6 +61,7 @@ from squallpy.runtime.kernels.kernel_compiler import (
     address,
     inlined,
     kernel,
+    making,
 )
 from squallpy.runtime.kernels.line_comparison import equal32
 from squallpy.runtime.kernels.memory_area import HEAD
@@ -80,7 +81,7 @@ def change_steps(frame: Vector, edges: Vector, raised: Vector, start: int) -> in
     """
     arena, state, n = frame[STEPS], frame[HEAD] + 8 * STEPS_STATE, edges.shape[0]
     for i in range(start, n):
-        node, target = frame[NODES] + 16 * edges[i, 0], edges[i, 1]
+        node, target = steps_of(frame, edges[i, 0]), edges[i, 1]
         count, flag = load32(node, 0) >> 1, load32(node, 0) & 1
         targets, size_class = targets_of(node, arena), load32(node, 2) if count > INLINE else -1
         if edges[i, 2] < 0:
@@ -127,7 +128,7 @@ def _raise_levels(frame: Vector, source: int, target: int, raised: Vector) -> No
     raised[1] = target
     while top > 0:
         node = raised[top]
-        head, level = frame[NODES] + 16 * node, load(levels, node) + 1
+        head, level = steps_of(frame, node), load(levels, node) + 1
         targets, steps = targets_of(head, frame[STEPS]), load32(head, 0) >> 1
         raised[0] += steps + 1
         if level > DEEPEST or raised[0] + 1 >= len(raised):
@@ -146,7 +147,7 @@ def raise_sources(frame: Vector, numbers: Vector) -> None:
     """Let nodes be on the level before that of all that they derive, if theirs is lower; the highest come first."""
     levels = frame[LEVELS]
     for i in range(len(numbers)):
-        head, above = frame[NODES] + 16 * numbers[i], DEEPEST + 1
+        head, above = steps_of(frame, numbers[i]), DEEPEST + 1
         targets, steps = targets_of(head, frame[STEPS]), min(load32(head, 0) >> 1, _LOOKED_AT)
         for j in range(steps):
             above = min(above, load(levels, load32(targets, j)))
@@ -154,15 +155,34 @@ def raise_sources(frame: Vector, numbers: Vector) -> None:
             store(levels, numbers[i], max(load(levels, numbers[i]), above - 1))
 
 
+@kernel(f"{VECTOR}({GIVEN_VECTOR}, {VECTOR}, int64, int64, int64)")
+def numbers_without(numbers: Vector, words: Vector, stride: int, place: int, bits: int) -> Words:
+    """List the numbers whose words have none of some bits, each once.
+
+    Args:
+        words: Those of a number are from `stride` times this on, and the one looked at has a place among them.
+    """
+    out, found = np.empty(len(numbers), np.int64), 0
+    for i in range(len(numbers)):
+        at = stride * numbers[i] + place
+        if words[at] & bits == 0:
+            words[at] |= bits  # NB: until the end, so that it is not found again
+            out[found] = numbers[i]
+            found += 1
+    for i in range(found):
+        words[stride * out[i] + place] &= ~bits
+    return out[:found]
+
+
 @kernel(f"{MATRIX}({VECTOR}, {GIVEN_VECTOR})")
 def forget_steps(frame: Vector, numbers: Vector) -> Words:
     """Let it be unknown what nodes derive; returns what they did, rows of node and node."""
     arena, state, count = frame[STEPS], frame[HEAD] + 8 * STEPS_STATE, 0
     for i in range(len(numbers)):
-        count += load32(frame[NODES] + 16 * numbers[i], 0) >> 1
+        count += load32(steps_of(frame, numbers[i]), 0) >> 1
     steps, found = np.empty((count, 2), np.int64), 0
     for i in range(len(numbers)):
-        node = frame[NODES] + 16 * numbers[i]
+        node = steps_of(frame, numbers[i])
         targets, count, size_class = targets_of(node, arena), load32(node, 0) >> 1, load32(node, 2)
         for j in range(count):
             steps[found, 0], steps[found, 1] = numbers[i], load32(targets, j)
@@ -184,7 +204,7 @@ def add_rows(frame: Vector, entries: Vector, start: int) -> int:
     """
     arena, state, scalars, n = frame[ROWS], frame[HEAD] + 8 * ROWS_STATE, frame[HEAD], entries.shape[0]
     for i in range(start, n):
-        group, head, iteration = entries[i, 0], frame[TABLES] + 16 * entries[i, 1], entries[i, 2]
+        group, head, iteration = entries[i, 0], table_of(frame, entries[i, 1]), entries[i, 2]
         if UNIT * (load(state, 0) + ROOM * (4 + places_of(head, KEYS))) > 8 * frame[ROWS + 1]:
             return i
         if iteration == 1:
@@ -226,7 +246,7 @@ def list_rows(frame: Vector, nodes: int) -> Words:
     """List the entries of all nodes: group, node, iteration, and how many derivations."""
     arena, out, count = frame[ROWS], np.empty((load(frame[HEAD], ENTRIES), 4), np.int64), 0
     for node in range(nodes):
-        head = frame[TABLES] + 16 * node
+        head = table_of(frame, node)
         kind = kind_of(head)
         table = block_of(head, arena)
         for at in range(places_of(head, kind)):
@@ -276,31 +296,48 @@ def count_rows(out: Vector, by_group: Vector) -> None:
 @kernel(f"Tuple(({MATRIX}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX})")
 def counted_keys(counts: Vector, keys: Vector) -> tuple[Words, Words]:
     """Return the keys whose number is not 0, and these numbers, as `count_rows` has left them in whole lines."""
-    width, line, found = keys.shape[1], address(counts), 0
-    places = np.empty(keys.shape[0], np.int64)
+    line, found, base = address(counts), 0, address(counts)
+    places, numbers = np.empty(keys.shape[0], np.int64), np.empty(keys.shape[0], np.int64)
     for first in range(0, 2 * len(counts), LINE // 4):
         left = ~equal32(line, 0) & 0xFFFF
         while left != 0:
-            places[found] = first + lowest(left)
+            place = first + lowest(left)
+            places[found], numbers[found] = place, load32(base, place) << 32 >> 32
             found, left = found + 1, left & left - 1
         line += LINE
-    chosen, numbers, base = np.empty((found, width), np.int64), np.empty(found, np.int64), address(counts)
+    return _chosen(places[:found], keys), numbers[:found]
+
+
+@kernel(f"Tuple(({MATRIX}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX})")
+def counted_nodes(words: Vector, keys: Vector) -> tuple[Words, Words]:
+    """Return the keys of nodes whose number of rows has changed, and by how many, as `propagate` has left them."""
+    base, found = address(words), 0
+    places, numbers = np.empty(keys.shape[0] + 1, np.int64), np.empty(keys.shape[0] + 1, np.int64)
+    for node in range(len(words) >> 1):
+        places[found], numbers[found] = node, load(base, 2 * node + 1)
+        found += numbers[found] != 0
+    return _chosen(places[:found], keys), numbers[:found]
+
+
+@making
+def _chosen(places: Vector, keys: Vector) -> Words:
+    """Copy the keys at places."""
+    n, width = len(places), keys.shape[1]
+    chosen = np.empty((n, width), np.int64)
     source, target = address(keys), address(chosen)
-    for i in range(found):
-        place = places[i]
-        numbers[i] = load32(base, place) << 32 >> 32
+    for i in range(n):
         for j in range(width):
-            store(target, i * width + j, load(source, place * width + j))
-    return chosen, numbers
+            store(target, i * width + j, load(source, places[i] * width + j))
+    return chosen
 
 
 @kernel(f"int64({VECTOR}, {VECTOR}, int64)")
-def part_rows(out: Vector, marks: Vector, bit: int) -> int:
+def part_rows(out: Vector, words: Vector, bit: int) -> int:
     """Move the rows of nodes whose mark has a bit behind all others; returns how many others there are."""
     left, right = 0, len(out)
     while left < right:
         row = out[left]
-        if marks[row >> 1 & LOW] & bit == 0:
+        if words[2 * (row >> 1 & LOW)] & bit == 0:
             left += 1
         else:
             right -= 1

@@ -33,16 +33,16 @@ from squallpy.runtime.kernels.arena_tables import (
     units_of,
 )
 from squallpy.runtime.kernels.intrinsics import load, load32, store
-from squallpy.runtime.kernels.kernel_compiler import inlined
+from squallpy.runtime.kernels.kernel_compiler import Vector, inlined
 from squallpy.runtime.kernels.memory_area import CONSTANTS
 
 # Regions of the area, each an address and a number of words in the frame.
 GROUPS: Final = CONSTANTS  # how many derivations of iteration 1 a group has; a group without any has no rows
-TABLES: Final = CONSTANTS + 2  # heads of the tables of nodes
+HEADS: Final = CONSTANTS + 2  # of nodes: the head of its table, then that of its steps; OWNED: these are known
 ROWS: Final = CONSTANTS + 4
-NODES: Final = CONSTANTS + 6  # heads of steps; OWNED: they are known
-STEPS: Final = CONSTANTS + 8
-LEVELS: Final = CONSTANTS + 10  # of nodes: as a rule more than that of any node that derives it
+STEPS: Final = CONSTANTS + 6
+LEVELS: Final = CONSTANTS + 8  # of nodes: as a rule more than that of any node that derives it
+HEAD_BYTES: Final = 32  # of a node, so that both are in one cache line
 
 # Scalars in the head: the last iteration of any entry, all entries, nodes with known steps, and the state of arenas.
 LAST: Final = 1
@@ -66,6 +66,18 @@ LOW: Final = (1 << 32) - 1
 
 AHEAD: Final = 8  # rows for whose lines is asked in advance
 INLINE: Final = 3  # steps of a node that are in its head
+
+
+@inlined
+def table_of(frame: Vector, node: int) -> int:
+    """Return the address of the head of a node's table."""
+    return frame[HEADS] + HEAD_BYTES * node
+
+
+@inlined
+def steps_of(frame: Vector, node: int) -> int:
+    """Return the address of the head of a node's steps."""
+    return frame[HEADS] + HEAD_BYTES * node + HEAD_BYTES // 2
 
 
 @inlined

@@ -13,6 +13,7 @@ the places that are free, a record of a pool with its indexes 60.
 """
 
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from squallpy.runtime.kernels import grouped_contents as contents
 from squallpy.runtime.kernels import grouped_entries as entries
 from squallpy.runtime.kernels.arena_tables import KEY, LINE, OWNED, UNIT
 from squallpy.runtime.kernels.grouped_steps import propagate
-from squallpy.runtime.kernels.grouped_tasks import DEEPEST, RECORD, count_tasks, list_tasks
+from squallpy.runtime.kernels.grouped_tasks import DEEPEST, QUEUED, RECORD, count_tasks, list_tasks
 from squallpy.runtime.kernels.memory_area import CONSTANTS, Area
 from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
 from squallpy.runtime.kernels.numbered_keys import NumberedKeys
@@ -31,13 +32,16 @@ from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.view_container import Container
 
 _COUNT: Final = Payload((Ring.COUNT,))
-_REGIONS: Final = ("groups", "tables", "rows", "nodes", "steps", "levels")
+_REGIONS: Final = ("groups", "heads", "rows", "steps", "levels")
 _BIRTH: Final = 512
 _SCRATCH: Final = 1 << 13  # words of each array, at first, or of a part of it,
 _KEPT: Final = 1 << 21  # and of those that the next batch finds
 _PARTS: Final = {at.NEEDS_RECORDS: 2, at.NEEDS_ITEMS: 6}  # of arrays that have several
 _RAISED: Final = 16  # times as many steps as come may be looked at for the levels of nodes
 _LOW: Final = (1 << 32) - 1
+_HEAD: Final = entries.HEAD_BYTES // 8  # words of a node's heads; the second tells the length of its table,
+_LENGTH: Final = 1
+_STEPS: Final = 2  # the third whether its steps are known
 _NONE: Final = np.empty(0, np.int64)
 
 Expand = Callable[[Words], None]
@@ -89,33 +93,41 @@ class GroupedRows(Container):
         arrays = (
             at.NEEDS_DATES, at.NEEDS_RECORDS, at.NEEDS_ITEMS, at.NEEDS_GONE, at.NEEDS_OUT, at.NEEDS_WINDOW,
         )  # fmt: skip
-        self._scratch = {need: np.empty(_SCRATCH * _PARTS.get(need, 1), np.int64) for need in arrays}
+        self._scratch = {need: _empty(_SCRATCH * _PARTS.get(need, 1)) for need in arrays}
         self._arrays: dict[str, Words] = {}
         self._area = Area(storage, name, dict.fromkeys(_REGIONS, _BIRTH), scalars=entries.SCALARS)
 
     def intern(self, rows: Words) -> tuple[Words, Words]:
         """Return the numbers of the groups and nodes of rows."""
+        groups = self.intern_groups(rows)
+        (nodes,) = self.intern_nodes(rows[:, self._rest])
+        return groups, nodes
+
+    def intern_groups(self, rows: Words) -> Words:
+        """Return the numbers of the groups of rows."""
         groups, new = self.groups.intern(np.ascontiguousarray(rows[:, self._group]))
         self._new_groups.append(new)
-        return groups, self.intern_nodes(rows[:, self._rest])
+        return groups
 
-    def intern_nodes(self, keys: Words) -> Words:
-        """Return the numbers of nodes."""
-        numbers, new = self.nodes.intern(np.ascontiguousarray(keys))
+    def intern_nodes(self, *parts: Words) -> list[Words]:
+        """Return the numbers of nodes, given in parts by their keys."""
+        numbers, new = self.nodes.intern(np.ascontiguousarray(np.concatenate(parts)))  # NB: of columns it has columns
         self._new_nodes.append(new)
         self._make_room_for_heads()
-        return numbers
+        stops = list(accumulate(map(len, parts)))
+        return [numbers[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
 
     def unknown(self) -> Words:
         """List the nodes whose steps are not known, between two batches."""
         if len(self.nodes) == self._area.head[entries.KNOWN]:
             return _NONE
-        entries_of = self._heads(entries.TABLES)[:, 1] & _LOW
-        return np.flatnonzero((self._heads(entries.NODES)[:, 0] & OWNED == 0) & (entries_of != 0))
+        heads = self._heads()
+        return np.flatnonzero((heads[:, _STEPS] & OWNED == 0) & (heads[:, _LENGTH] & _LOW != 0))
 
     def unknown_of(self, numbers: Words) -> Words:
         """List those of some nodes whose steps are not known."""
-        return np.unique(numbers[self._heads(entries.NODES)[numbers, 0] & OWNED == 0])
+        numbers = np.ascontiguousarray(numbers)
+        return contents.numbers_without(numbers, self._array(entries.HEADS), _HEAD, _STEPS, OWNED)
 
     def add_steps(self, sources: Words, targets: Words, times: Words, is_once: bool = False) -> Words:
         """Add to how often nodes derive nodes, each pair once; return those of which one does now, or no longer.
@@ -137,14 +149,14 @@ class GroupedRows(Container):
         self._run(
             lambda done: contents.change_steps(self._area.current(), steps, raised, done), len(steps), entries.STEPS
         )
-        levels = self._array(entries.LEVELS, self.nodes.top)[steps[:, 0]]
+        levels = self._array(entries.LEVELS)[steps[:, 0]]
         contents.raise_sources(self._area.current(), steps[np.argsort(-levels, kind="stable"), 0])
         return steps
 
     def learn(self, numbers: Words) -> None:
         """Note that all steps of nodes are known, which were not."""
         self._area.head[entries.KNOWN] += len(numbers)
-        self._heads(entries.NODES)[numbers, 0] |= OWNED
+        self._heads()[numbers, _STEPS] |= OWNED
 
     def propagate(
         self, sources: Words, steps: Words, most: int, expand: Expand, is_listed: bool = True, is_counted: bool = False
@@ -167,16 +179,16 @@ class GroupedRows(Container):
         heads = np.zeros(last + base + DEEPEST + 64, np.int64)
         bits = np.zeros((len(heads) >> 6) + 1, np.int64)
         groups, nodes = self.groups.top, self.nodes.top
-        offsets, words = self._zeros("offsets", groups), self._zeros("words", nodes)
+        offsets, words = self._zeros("offsets", groups), self._zeros("words", 2 * nodes)
         scratch, count = self._scratch, count_tasks(area.current(), steps)
         tasks = np.empty(count + 1, np.int64)
         if RECORD * (count + len(sources)) > len(scratch[at.NEEDS_DATES]):
-            scratch[at.NEEDS_DATES] = np.empty(2 * RECORD * (count + len(sources)), np.int64)
+            scratch[at.NEEDS_DATES] = _empty(2 * RECORD * (count + len(sources)))
         state[at.DATES] = list_tasks(
             area.current(), sources, steps, offsets, heads, bits, base, tasks, scratch[at.NEEDS_DATES]
         )
-        queue, emptied = self._room("queue", nodes), self._room("emptied", nodes)
-        by_node = self._zeros("by node", _words_of_counts(nodes))
+        queue, emptied = self._room("queue", QUEUED * nodes), self._room("emptied", nodes)
+        by_group = self._zeros("by group", _words_of_counts(groups)) if is_counted else _NONE
         while True:
             answer = propagate(
                 area.current(),
@@ -192,7 +204,7 @@ class GroupedRows(Container):
                 scratch[at.NEEDS_GONE],
                 scratch[at.NEEDS_WINDOW],
                 scratch[at.NEEDS_OUT],
-                by_node,
+                _NONE if is_listed else by_group,
                 state,
                 most,
             )
@@ -201,11 +213,10 @@ class GroupedRows(Container):
             if answer == at.ENDLESS:
                 raise EndlessError
             if answer == at.UNKNOWN_STEPS:
-                expand(self.unknown_of(queue[: state[at.NODES_HERE]]))
-                new = np.zeros(self.nodes.top - len(queue), np.int64)
-                words, queue, emptied = (np.concatenate([array, new]) for array in (words, queue, emptied))
-                more = _words_of_counts(self.nodes.top) - len(by_node)
-                by_node = np.concatenate([by_node, np.zeros(more, np.int64)])
+                expand(self.unknown_of(queue[: QUEUED * state[at.NODES_HERE] : QUEUED]))
+                new = np.zeros(self.nodes.top - len(emptied), np.int64)
+                words, emptied = np.concatenate([words, new, new]), np.concatenate([emptied, new])
+                queue = np.concatenate([queue, *[new] * QUEUED])
             elif answer == at.NEEDS_ROWS:
                 area.grow(_region(entries.ROWS), 2 * area.words(_region(entries.ROWS)))
             elif answer == at.NEEDS_TIMES:
@@ -213,7 +224,8 @@ class GroupedRows(Container):
             else:
                 scratch[answer] = _widened(scratch[answer], _PARTS.get(answer, 1))
         out = scratch[at.NEEDS_OUT][: state[at.OUT]]
-        counted = self._count(out, by_node) if is_counted else (None, None)  # NB: what is listed is put in order there
+        # NB: before `_list`, which may take rows out
+        counted = self._count(out, by_group, words) if is_counted else (None, None)
         derived = GroupedChange(self._list(out, words if state[at.TWICE] else _NONE) if is_listed else None, *counted)
         self._new_groups.append(sources[:, 0])
         self._new_nodes.append(emptied[: state[at.EMPTY]])
@@ -232,11 +244,15 @@ class GroupedRows(Container):
         columns, times = contents.columns_of(out, self.groups.keys, self.nodes.keys, self._picks)
         return columns.T, times
 
-    def _count(self, out: Words, by_node: Words) -> tuple[Change, Change]:
-        """Return groups and nodes, and how many rows of each came, less those that went."""
-        by_group = self._zeros("by group", _words_of_counts(self.groups.top))
+    def _count(self, out: Words, by_group: Words, words: Words) -> tuple[Change, Change]:
+        """Return groups and nodes, and how many rows of each came, less those that went.
+
+        Args:
+            out: Rows that are not counted by group yet.
+            words: Those of nodes, as `propagate` leaves them.
+        """
         contents.count_rows(out, by_group)
-        return contents.counted_keys(by_group, self.groups.keys), contents.counted_keys(by_node, self.nodes.keys)
+        return contents.counted_keys(by_group, self.groups.keys), contents.counted_nodes(words, self.nodes.keys)
 
     def _zeros(self, name: str, count: int) -> Words:
         """Return an array of zeros, which is that of the batch before if there is room."""
@@ -247,25 +263,24 @@ class GroupedRows(Container):
     def _room(self, name: str, count: int) -> Words:
         """Return an array of arbitrary words, which is that of the batch before if there is room."""
         if name not in self._arrays or len(self._arrays[name]) < count:
-            self._arrays[name] = np.empty(count + count // 8, np.int64)
+            self._arrays[name] = _empty(count + count // 8)
         return self._arrays[name][:count]
 
     def _forget_scratch(self, most: int) -> None:
         """Let go of arrays of more words, as a first batch needs them."""
         for need, array in self._scratch.items():
             if len(array) > most:
-                self._scratch[need] = np.empty(_SCRATCH * _PARTS.get(need, 1), np.int64)
+                self._scratch[need] = _empty(_SCRATCH * _PARTS.get(need, 1))
 
     def _forget_empty(self) -> None:
         """Drop those groups and nodes that have no rows, among those that are new or may have lost all."""
         groups, nodes = (np.concatenate([_NONE, *some]) for some in (self._new_groups, self._new_nodes))
         self._new_groups.clear()
         self._new_nodes.clear()
-        empty = np.unique(groups[self._array(entries.GROUPS, self.groups.top)[groups] == 0])
-        self.groups.drop(empty)
-        empty = np.unique(nodes[self._heads(entries.TABLES)[nodes, 1] & _LOW == 0])
+        self.groups.drop(contents.numbers_without(groups, self._array(entries.GROUPS), 1, 0, -1))
+        empty = contents.numbers_without(nodes, self._array(entries.HEADS), _HEAD, _LENGTH, _LOW)
         if len(empty):
-            self._area.head[entries.KNOWN] -= int((self._heads(entries.NODES)[empty, 0] & OWNED).sum())
+            self._area.head[entries.KNOWN] -= int((self._heads()[empty, _STEPS] & OWNED).sum())
             pairs = contents.forget_steps(self._area.current(), empty)
             if len(self._times):
                 self._times.upsert(pairs, -self._times.get(pairs))
@@ -290,9 +305,8 @@ class GroupedRows(Container):
     def clear(self) -> None:
         area = self._area
         area.current()
-        self._array(entries.GROUPS, self.groups.top)[:] = self._array(entries.LEVELS, self.nodes.top)[:] = 0
-        for place in (entries.NODES, entries.TABLES):
-            self._heads(place)[:] = 0
+        self._array(entries.GROUPS)[: self.groups.top] = self._array(entries.LEVELS)[: self.nodes.top] = 0
+        self._heads()[:] = 0
         for scalar in range(entries.LAST, entries.SCALARS):
             area.head[scalar] = 0
         for part in (self.groups, self.nodes, self._times):
@@ -313,19 +327,19 @@ class GroupedRows(Container):
         heads = 8 * (self.groups.top + 5 * self.nodes.top)
         return {"records": len(self), **used, "index": self.groups.nbytes + self.nodes.nbytes + heads}
 
-    def _heads(self, place: int) -> Words:
-        """Return heads of nodes, of two words each, that kernels find at a place of the frame."""
-        return self._array(place, 2 * self.nodes.top).reshape(self.nodes.top, 2)
+    def _heads(self) -> Words:
+        """Return the heads of nodes: a row of two words for the table and two for steps for each."""
+        return self._array(entries.HEADS)[: _HEAD * self.nodes.top].reshape(self.nodes.top, _HEAD)
 
-    def _array(self, place: int, words: int) -> Words:
-        """Return the first words of a region that kernels find at a place of the frame."""
+    def _array(self, place: int) -> Words:
+        """Return the region that kernels find at a place of the frame."""
         self._area.current()
-        return self._area.array(_region(place))[:words]
+        return self._area.array(_region(place))
 
     def _make_room_for_heads(self) -> None:
         groups, nodes = self.groups.top, self.nodes.top
         assert groups < KEY and nodes < 1 << 30, "a fixpoint has fewer than 2²⁸ groups and 2³⁰ nodes"
-        sizes = {entries.GROUPS: groups, entries.NODES: 2 * nodes, entries.TABLES: 2 * nodes, entries.LEVELS: nodes}
+        sizes = {entries.GROUPS: groups, entries.HEADS: _HEAD * nodes, entries.LEVELS: nodes}
         for place, words in sizes.items():
             if words > self._area.words(_region(place)):
                 self._area.grow(_region(place), max(words, 2 * self._area.words(_region(place))))
@@ -354,9 +368,16 @@ def _net(out: Words, certain: int) -> Words:
 
 def _widened(array: Words, parts: int) -> Words:
     """Make an array of some parts twice as long, each part at twice its place."""
-    wide = np.empty((parts, 2, len(array) // parts), np.int64)
+    wide = _empty(2 * len(array))
     wide.reshape(parts, -1)[:, : len(array) // parts] = array.reshape(parts, -1)
-    return wide.reshape(-1)
+    return wide
+
+
+def _empty(count: int) -> Words:
+    """Make an array of arbitrary words that begins with a cache line."""
+    array = np.empty(count + LINE // 8, np.int64)
+    first = -array.ctypes.data % LINE // 8
+    return array[first : first + count]
 
 
 def _region(place: int) -> int:

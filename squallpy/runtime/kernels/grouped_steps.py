@@ -72,10 +72,12 @@ from squallpy.runtime.kernels.grouped_batch import (
     WAITING,
     clean,
     drop_entries,
+    enqueue,
     is_endless,
     next_time,
     report,
     settle,
+    tell,
 )
 from squallpy.runtime.kernels.grouped_blocks import (
     APART,
@@ -112,13 +114,11 @@ from squallpy.runtime.kernels.grouped_entries import (
     LISTED,
     LOW,
     MOST,
-    NODES,
     ONLY,
     ROWS,
     ROWS_STATE,
     SHORT,
     STEPS,
-    TABLES,
     TAG,
     add_derivations,
     count_at,
@@ -126,6 +126,8 @@ from squallpy.runtime.kernels.grouped_entries import (
     kind_of,
     mark,
     place_of,
+    steps_of,
+    table_of,
     targets_of,
     word_at,
 )
@@ -133,6 +135,7 @@ from squallpy.runtime.kernels.grouped_tasks import (
     BEHIND,
     LIST,
     ONE,
+    QUEUED,
     RECORD,
     item_of,
     items_of,
@@ -141,7 +144,7 @@ from squallpy.runtime.kernels.grouped_tasks import (
     kind_of_record,
     write_record,
 )
-from squallpy.runtime.kernels.intrinsics import load, load32, move, prefetch, shift_right, store, store32
+from squallpy.runtime.kernels.intrinsics import load, load32, move, prefetch, shift_right, store
 from squallpy.runtime.kernels.kernel_compiler import VECTOR, Vector, address, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
 
@@ -163,7 +166,7 @@ def propagate(
     went: Vector,
     window_of: Vector,
     out: Vector,
-    by_node: Vector,
+    by_group: Vector,
     state: Vector,
     most: int,
 ) -> int:
@@ -177,19 +180,20 @@ def propagate(
         heads_of: For each time the first record + 1; and in `bits_of` a bit.
         records_of: Room for those of this time and of the next one.
         items_of_all: Room for what changed at the time before and at this one, for places, what came late, and pairs.
-        node_words: The first record + 1 and marks of each node, at first 0.
-        queue: Room for all nodes; and `emptied`.
+        node_words: The first record + 1 and marks of each node, and how many rows of it came, less those that went; at
+            first 0.
+        queue: Room for all nodes with what came and went in each, QUEUED words; and `emptied` for nodes alone.
         window_of: Room for two blocks of items.
         out: Gets the rows that came and went: group, node, and 1 if it went, in 31, 32 and 1 bits.
-        by_node: Gets how many rows of each node came, less those that went, modulo 2³²: two numbers in a word.
+        by_group: Gets how many rows of each group came, less those that went, as `count_rows` does; then `out` has
+            those that are not counted yet. Or it is empty, and `out` has all.
     """
-    tables, arena, rows_state, head_of_all = frame[TABLES], frame[ROWS], frame[HEAD] + 8 * ROWS_STATE, frame[HEAD]
+    arena, rows_state, head_of_all = frame[ROWS], frame[HEAD] + 8 * ROWS_STATE, frame[HEAD]
     calendar, heads, bits, tasks = address(dates), address(heads_of), address(bits_of), address(given)
-    gone, nodes, arena_of_steps = address(went), frame[NODES], frame[STEPS]
+    gone, arena_of_steps = address(went), frame[STEPS]
     room_of_records, room_of_items = len(records_of) // (2 * RECORD), len(items_of_all) // 6
     spots, late = address(items_of_all) + 16 * room_of_items, address(items_of_all) + 24 * room_of_items
     others, firsts, rows = address(items_of_all) + 32 * room_of_items, address(node_words), address(out)
-    counts = address(by_node)
     window, room = address(window_of), (len(window_of) - NOTES // 4) // ROOM
     while state[PHASE] != CLEAN:
         time = state[TIME]
@@ -216,11 +220,11 @@ def propagate(
                 date, here = state[WAITING] - 1, state[HERE]
                 record = calendar + _BYTES * date
                 node, rest = load(record, 0) & LOW, shift_right(load(record, 0), 32)
-                behind = load32(nodes + 16 * node, 0) >> 1 if kind_of_record(record) == BEHIND else 1
+                behind = load32(steps_of(frame, node), 0) >> 1 if kind_of_record(record) == BEHIND else 1
                 if here + behind > room_of_records:
                     return NEEDS_RECORDS
                 if kind_of_record(record) == BEHIND:
-                    targets, item = targets_of(nodes + 16 * node, arena_of_steps), load(record, 1)
+                    targets, item = targets_of(steps_of(frame, node), arena_of_steps), load(record, 1)
                     for j in range(behind):
                         write_record(first + _BYTES * (here + j), load32(targets, j), ONE, item, 1, 0, 1)
                 else:
@@ -231,31 +235,11 @@ def propagate(
                 state[HERE] = here + behind
                 store(record, 0, state[FREE])
                 state[FREE], state[WAITING] = date + 1, rest
-            items, length = 0, 0
-            for r in range(state[HERE]):
-                record = first + _BYTES * r
-                node = load(record, 0)
-                other = load(firsts, node)
-                if other & LOW == 0:
-                    queue[length] = node
-                    length += 1
-                store(record, 0, node | other << 32)
-                store(firsts, node, other & ~LOW | (r + 1))
-                items += (load(record, 2) & LOW) + (load(record, 2) >> 32)
+            length, items = enqueue(first, state[HERE], firsts, queue)
             state[NODES_HERE], state[ITEMS], state[PHASE] = length, items, CHECK
         if state[PHASE] == CHECK:
-            steps, known = 0, OWNED
-            for q in range(state[NODES_HERE]):
-                if q + 16 < state[NODES_HERE]:
-                    prefetch(nodes + 16 * queue[q + 16])
-                shape = load32(nodes + 16 * queue[q], 0)
-                steps, known = steps + (shape >> 1), known & shape
-            if known == 0:
-                return UNKNOWN_STEPS
             if time > most and is_endless(first, state[HERE], tasks, before, time, most):
                 return ENDLESS
-            if steps > room_of_records:
-                return NEEDS_RECORDS
             if state[ITEMS] > room_of_items:
                 return NEEDS_ITEMS
             if RECORD * (state[DATES] + state[ITEMS]) > len(dates):
@@ -267,7 +251,7 @@ def propagate(
             state[PHASE] = APPLY
         last, entries, there, count_out = 0, 0, state[NODES_HERE], state[OUT]
         start, half, shift, answer = state[DONE_HERE], 0, time << TAG, DONE
-        stop, count = gather(start, there, queue, firsts, counts, frame, tasks, before, first, time, window, half, room)
+        stop, count = gather(start, there, queue, firsts, frame, tasks, before, first, time, window, half, room)
         ahead = words_of(window, half, room) + 8 * room
         for i in range(count):
             prefetch(load(ahead, i))
@@ -276,17 +260,21 @@ def propagate(
                 state[DONE_HERE], answer = start, NEEDS_WINDOW
                 break
             behind, count = gather(
-                stop, there, queue, firsts, counts, frame, tasks, before, first, time, window, 1 - half, room
+                stop, there, queue, firsts, frame, tasks, before, first, time, window, 1 - half, room
             )
             ahead = words_of(window, 1 - half, room) + 8 * room
             ahead_end = ahead + 8 * count
             for q in range(start, stop):
-                node, note = queue[q], window + NOTES * half + NOTE * (q - start)
-                head, record, marks = tables + 16 * node, load(firsts, node) & LOW, load(firsts, node) & ~LOW
+                node, note = queue[QUEUED * q], window + NOTES * half + NOTE * (q - start)
+                head, record, marks = table_of(frame, node), load(firsts, 2 * node) & LOW, load(firsts, 2 * node) & ~LOW
+                shape, next_record = load32(steps_of(frame, node), 0), state[NEXT]
                 more, less, growth = load(note, MORE), load(note, LESS), load(note, GROWTH)
                 used = ROOM_TO_GROW * (4 + places_of(head, KEYS) + 2 * load(note, SIZE))
                 if UNIT * (load(rows_state, 0) + used) > 8 * frame[ROWS + 1]:
                     state[DONE_HERE], answer = q, NEEDS_ROWS
+                    break
+                if shape & OWNED == 0 or next_record + (shape >> 1) > room_of_records:
+                    state[DONE_HERE], answer = q, UNKNOWN_STEPS if shape & OWNED == 0 else NEEDS_RECORDS
                     break
                 words = words_of(window, half, room) + 8 * load(note, START)
                 lines, kind, length, moved = words + 8 * room, kind_of(head), length_of(head), load(head, 0)
@@ -318,10 +306,8 @@ def propagate(
                 ahead += 8 * more
                 while count > 0:
                     if is_final:
-                        taken, top = enter_rows(
-                            words, lines, count, shift, changed + 8 * end, rows + 8 * count_out, node
-                        )
-                        end, count_out = end + count - taken, count_out + count - taken
+                        taken, top = enter_rows(words, lines, count, shift, changed + 8 * end)
+                        end += count - taken
                     else:
                         taken, top = enter_words(words, lines, count, table, spots + 8 * filled)
                         filled += count - taken
@@ -365,16 +351,16 @@ def propagate(
                     last = max(last, word >> TAG)
                     store(spots, filled, spot << 1)
                     filled += 1
-                arrived = end - begun
+                came = arrived = end - begun
 
                 left, gone_here = 0, 0
                 words, lines = words + 8 * more, lines + 8 * more
                 if load(head, 0) == moved:
                     find_single(words, lines, less, places < 16, ahead)
                     ahead += 8 * less
-                    tried = take_out(words, lines, less, shift, changed + 8 * end, rows + 8 * count_out, node)
+                    tried = take_out(words, lines, less, shift, changed + 8 * end)
                     gone_here = went_here = less - tried
-                    end, count_out = end + went_here, count_out + went_here
+                    end += went_here
                     for i in range(tried):
                         word = load(words, i)
                         place = place_in_line(word, line_at(table, places >> 3, mark_of(places), word))
@@ -382,7 +368,6 @@ def propagate(
                         if its == word | SINGLE and filled == 0:  # NB: those behind it may move
                             drop(head, arena, (place - table) >> 3, WORDS)
                             store(changed, end, word - shift)
-                            count_out = report(rows, count_out, word, node, 1)
                             end, went_here = end + 1, went_here + 1
                         elif its >> COUNT > -MOST:
                             store(place, 0, its - (1 << COUNT))
@@ -407,6 +392,7 @@ def propagate(
                     last = max(last, word >> TAG)
                     store(spots, filled, spot << 1)
                     filled += 1
+                certain = went_here
                 entries += length_of(head)
                 kind = kind_of(head)
                 table, places = block_of(head, arena), places_of(head, kind)
@@ -464,8 +450,9 @@ def propagate(
                     )
                     move(changed + 8 * (begun + arrived), late, late_ones)
                     arrived, end = arrived + late_ones, end + late_ones
-                rows_here = count_out - rows_before
-                store32(counts, node, load32(counts, node) + rows_here - 2 * went_here)
+                queue[QUEUED * q + 1], queue[QUEUED * q + 2] = begun << 32 | came, (begun + arrived) << 32 | certain
+                rows_here = came + certain + count_out - rows_before
+                store(firsts, 2 * node + 1, load(firsts, 2 * node + 1) + rows_here - 2 * went_here)
                 if rows_here > went_here and marks & HAS_LOST != 0:
                     marks |= IS_TWICE
                     state[TWICE] += 1
@@ -477,11 +464,10 @@ def propagate(
                         marks |= IS_LISTED
                         emptied[state[EMPTY]] = node
                         state[EMPTY] += 1
-                store(firsts, node, marks)
+                store(firsts, 2 * node, marks)
                 state[CHANGED] = end
                 if end > begun:
-                    next_record, shape = state[NEXT], load32(nodes + 16 * node, 0)
-                    targets, went_on = targets_of(nodes + 16 * node, arena_of_steps), end - begun - arrived
+                    targets, went_on = targets_of(steps_of(frame, node), arena_of_steps), end - begun - arrived
                     for j in range(shape >> 1):
                         at = following + _BYTES * (next_record + j)
                         write_record(at, load32(targets, j), LIST, begun, went_on, arrived, 1)
@@ -489,10 +475,12 @@ def propagate(
             for i in range((ahead_end - ahead) >> 3):
                 prefetch(load(ahead, i))
             start, stop, half = stop, behind, 1 - half
+        if answer == DONE:  # NB: while lists are in the cache
+            count_out = tell(queue, there, changed, rows, count_out, by_group)
         state[OUT] = count_out
         store(head_of_all, ENTRIES, load(head_of_all, ENTRIES) + entries)
         store(head_of_all, LAST, max(load(head_of_all, LAST), last))
         if answer != DONE:
             return answer
         state[PHASE] = SEEK
-    return clean(frame, gone, rows, counts, node_words, emptied, state)
+    return clean(frame, gone, rows, node_words, emptied, state)

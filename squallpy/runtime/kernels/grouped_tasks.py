@@ -8,32 +8,37 @@ may be any. It is chosen so that a node has its changes, of all groups, at about
 
 from typing import Final
 
-from squallpy.runtime.kernels.arena_tables import KEY, LINE, block_of, length_of, places_of
+from squallpy.runtime.kernels.arena_tables import KEY, LINE, WORDS, block_of, length_of, places_of
 from squallpy.runtime.kernels.grouped_entries import (
+    CHOSEN,
     CHOSEN_BIT,
     GROUPS,
     LEVELS,
     LOW,
     ROWS,
-    TABLES,
+    SHORT,
     TAG,
     iteration_of,
     kind_of,
+    table_of,
     word_at,
 )
 from squallpy.runtime.kernels.intrinsics import load, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels.line_addresses import pick_eight
 
 DEEPEST: Final = 255  # the last level; what is behind it is on that level, too
-RECORD: Final = 5  # words of a record
+RECORD: Final = 4  # words of a record, so that none is in two cache lines
 _AHEAD: Final = 2  # edges for whose tables is asked in advance,
 _LINES: Final = 64  # so many lines of each
+QUEUED: Final = 3  # words of a node in the queue: its number; the place and length of the list of what came, and went
 
 # Kinds of records: where the items are that it has.
 ONE: Final = 0  # in its own word
 TASK: Final = 1  # among the tasks, from some place on
 LIST: Final = 2  # in the list of what changed at the time before
 BEHIND: Final = 3  # one in its own word, but for each node that the node of the record derives
+_KIND_BITS: Final = 2  # of a record's last word, below the amount
 
 
 @inlined
@@ -63,19 +68,24 @@ def write_record(record: int, node: int, kind: int, place: int, minus: int, plus
     store(record, 0, node)
     store(record, 1, place)
     store(record, 2, plus << 32 | minus)
-    store(record, 3, amount)
-    store(record, 4, kind)
+    store(record, 3, amount << _KIND_BITS | kind)
 
 
 @inlined
 def kind_of_record(record: int) -> int:
-    return load(record, 4)
+    return load(record, 3) & (1 << _KIND_BITS) - 1
+
+
+@inlined
+def amount_of(record: int) -> int:
+    """Return how many derivations each group of a record has more or fewer."""
+    return load(record, 3) >> _KIND_BITS
 
 
 @inlined
 def items_of(record: int, tasks: int, changed: int) -> int:
     """Return the address of the first item of a record."""
-    kind, place = load(record, 4), load(record, 1)
+    kind, place = kind_of_record(record), load(record, 1)
     return record + 8 if kind == ONE else (tasks if kind == TASK else changed) + 8 * place
 
 
@@ -95,7 +105,7 @@ def count_tasks(frame: Vector, edges: Vector) -> int:
     """Count the entries of the nodes from which edges change, which are as many tasks at most."""
     total = 0
     for e in range(edges.shape[0]):
-        head = frame[TABLES] + 16 * edges[e, 0]
+        head = table_of(frame, edges[e, 0])
         prefetch(block_of(head, frame[ROWS]))
         total += length_of(head)
     return total
@@ -122,7 +132,7 @@ def list_tasks(
         base: The offset of a group that has a node of level 0 at rank 0, more than those of all others, as a rule.
         items: Room for one more than there are tasks; and `records`, also for one of each source.
     """
-    n, m, tables, levels, arena = sources.shape[0], edges.shape[0], frame[TABLES], frame[LEVELS], frame[ROWS]
+    n, m, levels, arena = sources.shape[0], edges.shape[0], frame[LEVELS], frame[ROWS]
     heads, bits, groups = address(heads_of), address(bits_of), frame[GROUPS]
     count, done, first, tasks, its_offset = 0, 0, address(records), address(items), address(offsets)
     for i in range(n):
@@ -137,19 +147,23 @@ def list_tasks(
         count += 1
     for e in range(m):
         if e + 2 * _AHEAD < m:
-            prefetch(tables + 16 * edges[e + 2 * _AHEAD, 0])
+            prefetch(table_of(frame, edges[e + 2 * _AHEAD, 0]))
         if e + _AHEAD < m:
-            head = tables + 16 * edges[e + _AHEAD, 0]
+            head = table_of(frame, edges[e + _AHEAD, 0])
             for line in range(min(places_of(head, kind_of(head)) >> (4 - kind_of(head)), _LINES)):
                 prefetch(block_of(head, arena) + LINE * line)
-        head, node, its_time = tables + 16 * edges[e, 0], edges[e, 1], -1
+        head, node, its_time = table_of(frame, edges[e, 0]), edges[e, 1], -1
         level, sign, begun = base + load(levels, node), edges[e, 2], done
         kind, chosen = kind_of(head), done
-        table = block_of(head, arena)
-        for at in range(places_of(head, kind)):
-            word = word_at(table, at, kind)
-            store(tasks, chosen, iteration_of(word, kind) << TAG | word & KEY)
-            chosen += word >> CHOSEN_BIT & 1
+        table, places = block_of(head, arena), places_of(head, kind)
+        if kind == WORDS:
+            for at in range(0, places, 8):
+                chosen += pick_eight(table + 8 * at, places - at, CHOSEN, SHORT << TAG | KEY, tasks + 8 * chosen)
+        else:
+            for at in range(places):
+                word = word_at(table, at, kind)
+                store(tasks, chosen, iteration_of(word, kind) << TAG | word & KEY)
+                chosen += word >> CHOSEN_BIT & 1
         for at in range(done, chosen):
             key, rank = load(tasks, at) & LOW, load(tasks, at) >> TAG
             offset = load(its_offset, key - 1)

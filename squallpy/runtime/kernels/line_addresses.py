@@ -4,6 +4,8 @@ A list of changes has a dozen items, so that a loop over them one by one, or fou
 guesses wrong when it ends.
 
     address_eight(items, words, lines, 3, shift, table, buckets, mark)   →   three words, three lines
+    pick_eight(line, 8, flag, bits, to)                                  →   of its words with a flag these bits
+    count_eight(items, 3, counts, 1)                                     →   numbers of three groups, each 1 more
 """
 
 from typing import Any
@@ -31,6 +33,27 @@ def _intrinsic(builder: Any, name: str, answer: Any, *arguments: Any) -> Any:
     return builder.call(function, arguments)
 
 
+def _spread(builder: Any, value: Any) -> Any:
+    """Make a vector of eight times a word."""
+    one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), value, _I32(0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_I32, _LANES), [0] * _LANES))
+
+
+def _point(builder: Any, address: Any) -> Any:
+    return builder.inttoptr(address, _POINTER)
+
+
+def _first(builder: Any, count: Any) -> Any:
+    """Mark the first lanes, so many."""
+    return builder.icmp_unsigned("<", ir.Constant(_VECTOR, list(range(_LANES))), _spread(builder, count))
+
+
+def _some(builder: Any, words: Any, count: Any) -> Any:
+    """Load the first of eight words, so many, and zeros."""
+    there = _first(builder, count)
+    return _intrinsic(builder, "load", _VECTOR, _point(builder, words), _I32(8), there, _constant(0))
+
+
 @operation(_void(_int, _int, _int, _int, _int, _int, _int, _int))
 def address_eight(
     builder: Any, items: Any, words: Any, lines: Any, count: Any, shift: Any, table: Any, buckets: Any, mark: Any
@@ -42,18 +65,55 @@ def address_eight(
         mark: What is added to a line's address.
     """
 
-    def spread(value: Any) -> Any:
-        one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), value, _I32(0))
-        return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_I32, _LANES), [0] * _LANES))
-
-    def point(address: Any) -> Any:
-        return builder.inttoptr(address, _POINTER)
-
-    there = builder.icmp_unsigned("<", ir.Constant(_VECTOR, list(range(_LANES))), spread(count))
-    some = _intrinsic(builder, "load", _VECTOR, point(items), _I32(8), there, _constant(0))
-    found = builder.add(some, spread(shift))
+    there = _first(builder, count)
+    some = _some(builder, items, count)
+    found = builder.add(some, _spread(builder, shift))
     hashed = builder.and_(builder.mul(builder.and_(found, _constant(KEY)), _constant(GOLDEN)), _constant(HALF))
-    bucket = builder.lshr(builder.mul(hashed, spread(builder.and_(buckets, _I64(HALF)))), _constant(32))
-    line = builder.or_(builder.add(builder.mul(bucket, _constant(LINE)), spread(table)), spread(mark))
+    bucket = builder.lshr(builder.mul(hashed, _spread(builder, builder.and_(buckets, _I64(HALF)))), _constant(32))
+    line = builder.or_(
+        builder.add(builder.mul(bucket, _constant(LINE)), _spread(builder, table)), _spread(builder, mark)
+    )
     for to, what in ((words, found), (lines, line)):
-        _intrinsic(builder, "store", ir.VoidType(), what, point(to), _I32(8), there)
+        _intrinsic(builder, "store", ir.VoidType(), what, _point(builder, to), _I32(8), there)
+
+
+@operation(_int(_int, _int, _int, _int, _int))
+def pick_eight(builder: Any, words: Any, count: Any, flag: Any, bits: Any, to: Any) -> Any:
+    """Store some bits of those of the first eight words at most that have a flag, one behind the other.
+
+    Returns how many these are.
+
+    Args:
+        count: How many words there are.
+    """
+    some = _some(builder, words, count)
+    chosen = builder.icmp_unsigned("!=", builder.and_(some, _spread(builder, flag)), _constant(0))
+    pointer, mask = _I64.as_pointer(), chosen.type
+    kind = ir.FunctionType(ir.VoidType(), [_VECTOR, pointer, mask])
+    name = "llvm.masked.compressstore.v8i64"
+    compress = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    builder.call(compress, [builder.and_(some, _spread(builder, bits)), builder.inttoptr(to, pointer), chosen])
+    return builder.ctpop(builder.zext(builder.bitcast(chosen, ir.IntType(_LANES)), _I64))
+
+
+@operation(_void(_int, _int, _int, _int))
+def count_eight(builder: Any, items: Any, count: Any, counts: Any, amount: Any) -> None:
+    """Add to the numbers, of 32 bits each, of the groups of the first eight items at most, which are different ones.
+
+    Args:
+        count: How many items there are.
+        counts: The address of the numbers, from group 0 on; the key of a group is one more.
+    """
+    there, narrow = _first(builder, count), ir.VectorType(_I32, _LANES)
+    pointers = ir.VectorType(_I32.as_pointer(), _LANES)
+    groups = builder.sub(builder.and_(_some(builder, items, count), _constant(KEY)), _constant(1))
+    at = builder.inttoptr(builder.add(builder.mul(groups, _constant(4)), _spread(builder, counts)), pointers)
+    name = "llvm.masked.gather.v8i32.v8p0"
+    kind = ir.FunctionType(narrow, [pointers, _I32, there.type, narrow])
+    gather = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    known = builder.call(gather, [at, _I32(4), there, ir.Constant(narrow, [0] * _LANES)])
+    more = builder.add(known, builder.trunc(_spread(builder, amount), narrow))
+    name = "llvm.masked.scatter.v8i32.v8p0"
+    kind = ir.FunctionType(ir.VoidType(), [narrow, pointers, _I32, there.type])
+    scatter = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    builder.call(scatter, [more, at, _I32(4), there])

@@ -8,6 +8,7 @@ keys.drop([0]);  keys.intern([[9, 9]])      →   [0], [0]
 import numpy as np
 
 from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.kernels.fixpoint_steps import add_up_rows
 from squallpy.runtime.kernels.memory_area import SCALARS, Area
 from squallpy.runtime.kernels.memory_regions import Storage, Words
 from squallpy.runtime.kernels.pool import Pool
@@ -15,7 +16,6 @@ from squallpy.runtime.kernels.pool import Pool
 _KEYS, _FREE = 0, 1  # regions
 _TOP, _LEFT = SCALARS, SCALARS + 1  # scalars: numbers ever given, and how many of them are free
 _BIRTH = 512
-_FEW = 1 << 14  # keys for which it is not worth making a pool
 _NONE = np.empty(0, np.int64)
 
 
@@ -30,7 +30,6 @@ class NumberedKeys:
         self.width = width
         self.pool = Pool(width, Payload((Ring.COUNT,)), slices, storage, f"{name}.index")
         """Keys, each with its number + 1."""
-        self._once = Pool(width, Payload((Ring.COUNT,)))
         self._area = Area(storage, name, {"keys": _BIRTH, "free": _BIRTH}, scalars=2)
 
     def __len__(self) -> int:
@@ -58,10 +57,7 @@ class NumberedKeys:
         if not missing.any():
             return found, _NONE
         unknown = np.ascontiguousarray(keys[missing])
-        once = self._once if len(keys) < _FEW else Pool(self.width, Payload((Ring.COUNT,)))
-        once.clear()
-        once.upsert(unknown, np.ones((len(unknown), 1), np.int64))
-        new = once.keys
+        new, _ = add_up_rows(unknown, np.ones(len(unknown), np.int64))
         given = self._give(len(new))
         self.pool.upsert(new, given[:, None] + 1)
         self.keys[given] = new
