@@ -19,6 +19,12 @@ OVER_TABLES = ("COFACTOR", "OLS", "MUTUAL_INFORMATION", "CHOW_LIU")
 WINDOWING = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 """Table functions by which rows have windows of time; the names are also those of keys of GROUP BY."""
 KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
+_BITWISE: tuple[tuple[TokenType, type[exp.Binary]], ...] = (
+    (TokenType.PIPE, exp.BitwiseOr),
+    (TokenType.CARET, exp.BitwiseXor),
+    (TokenType.AMP, exp.BitwiseAnd),
+)  # an operator binds less than those after it
+_SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
 
 
 class WindowParser(SparkParser):
@@ -35,10 +41,44 @@ class WindowParser(SparkParser):
     }
     PRIMARY_PARSERS = {**SparkParser.PRIMARY_PARSERS, **STRING_PARSERS}  # noqa: RUF012
 
+    BITWISE = {}  # noqa: RUF012 - see `_parse_bitwise`
+    SUPPORTS_TABLE_QUERY = True  # TABLE r, which is SELECT * FROM r
+
+    def _parse_statement(self) -> exp.Expr | None:
+        """Parse VALUES (…), also in parentheses, as SELECT * FROM VALUES (…) where it is the query."""
+        if self._match(TokenType.VALUES, advance=False):
+            query = self._as_query(self._parse_derived_table_values())
+            return self._parse_set_operations(self._parse_query_modifiers(query))
+        statement = super()._parse_statement()
+        if isinstance(statement, exp.Subquery) and isinstance(statement.this, exp.Values):
+            statement.set("this", self._as_query(statement.this))
+        return statement
+
+    def _as_query(self, rows: exp.Expr | None) -> exp.Select:
+        return self.expression(exp.Select(expressions=[exp.Star()], from_=exp.From(this=rows)))
+
     def _parse_window_token(self) -> exp.Expr:
         token = self._curr
         self._advance()
         return exp.Var(this=token.text).update_positions(token)
+
+    def _parse_hint(self) -> exp.Hint | None:
+        """Parse a hint, whatever it says: it has no effect."""
+        if not self._match(TokenType.HINT):
+            return None
+        return self.expression(exp.Hint(expressions=[exp.var("hint")])).update_positions(self._prev)
+
+    def _parse_bitwise(self, level: int = 0) -> exp.Expr | None:
+        """Parse a | b & c << d as a | (b & (c << d)), as Spark does; to sqlglot these are alike, from left to right."""
+        if level == len(_BITWISE):
+            return super()._parse_bitwise()
+        token, operator = _BITWISE[level]
+        left = self._parse_bitwise(level + 1)
+        while self._match(token):
+            right = self._parse_bitwise(level + 1)
+            is_nested = isinstance(right, (*_SHIFTS, *(each for _, each in _BITWISE)))
+            left = self.expression(operator(this=left, expression=exp.Paren(this=right) if is_nested else right))
+        return left
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         """Parse ARRAY(x, y)[0], an element, which sqlglot takes for ARRAY[0]."""

@@ -51,8 +51,6 @@ class SelectText:
     def keyword(self, node: "exp.Expr", word: str) -> Span:
         """Find the place of a node's keyword: just before the node, else the last one up to its end, else the node."""
         start, end = place(node) or place(node.parent) or (0, len(self.text))
-        if word == "/*+":
-            return self.script.span(self.start + self.text.find(word), self.start + self.text.find(word) + 3)
         lead = [t for t in self.tokens if t.start < start][-3:]
         same = [t for t in self.tokens if t.text.upper().split()[:1] == [word]]
         near, within = [t for t in lead if t in same], [t for t in same if t.start < end]

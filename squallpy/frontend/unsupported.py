@@ -15,14 +15,13 @@ class Unsupported:
 SCRIPT_HINT = "a script has CREATE STREAM, TABLE, VIEW, SINK or MATRIX, and SELECT"
 
 STATEMENTS: dict[str, str] = dict.fromkeys(
-    ("ALTER", "ANALYZE", "CACHE", "CALL", "COMMENT", "COPY", "DELETE", "DESC", "DESCRIBE", "DROP", "EXPLAIN", "FROM",
-     "GRANT", "INSERT", "LOAD", "MERGE", "REFRESH", "SET", "SHOW", "TRUNCATE", "UPDATE", "USE", "VALUES"),
+    ("ALTER", "ANALYZE", "CACHE", "CALL", "COMMENT", "COPY", "DELETE", "DESC", "DESCRIBE", "DROP", "EXPLAIN",
+     "GRANT", "INSERT", "LOAD", "MERGE", "REFRESH", "SET", "SHOW", "TRUNCATE", "UPDATE", "USE"),
     SCRIPT_HINT,
 ) | {"INSERT": "write CREATE SINK name USING format OPTIONS (…) AS SELECT …"}  # fmt: skip
 
 # arguments of sqlglot's nodes that stand for unsupported constructs: (node, argument) or argument alone
 CLAUSES: dict[str, Unsupported] = {
-    "Select.hint": Unsupported("a query hint", "/*+"),
     "Select.into": Unsupported("SELECT INTO", "INTO"),
     "Select.kind": Unsupported("SELECT AS STRUCT or VALUE", "AS"),
     "Select.operation_modifiers": Unsupported("this modifier of SELECT", "SELECT"),
@@ -111,7 +110,6 @@ NODES: dict[str, Unsupported] = {
     "Var": Unsupported("ALL here", "ALL"),
     "Alias": Unsupported("a name inside an expression", "AS"),
     "Star": Unsupported("* inside an expression"),
-    "Concat": Unsupported("a string after a string", "", "use ||"),
     "Lambda": Unsupported("a lambda here", "", "it is an argument of TRANSFORM, FILTER, EXISTS, FORALL, AGGREGATE"),
     "Bracket": Unsupported("x[i]", "", "write it of an ARRAY or a MAP"),
     "Dot": Unsupported(
@@ -253,7 +251,6 @@ QUERIES: dict[str, Unsupported] = {
     "ignored": Unsupported(
         "IGNORE NULLS for NTH_VALUE, or for LAG and LEAD beyond 1 row", "IGNORE", "use MAX_BY with FILTER"
     ),
-    "no FROM": Unsupported("a script without a STREAM or TABLE", "SELECT", "declare a STREAM or TABLE first"),
     "table function": Unsupported("a table function", "", "there are those of docs/matrix.md and docs/fivm.md"),
     "values of a query": Unsupported("PIVOT of the values of a query", "", "write the values"),
     "many sets": Unsupported("GROUP BY of more than 64 sets", "GROUP"),

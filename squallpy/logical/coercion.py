@@ -41,6 +41,22 @@ def number_literal(text: str) -> Literal:
     return Literal(value, INT if value < 2**31 else BIGINT)
 
 
+def read_value(text: Literal, beside: Type) -> Literal:
+    """Read a text constant as what it is compared with: the number that it writes, else as CAST to that type does.
+
+    '1.50' beside INT  →  1.50, a DECIMAL(3,2)        'true' beside BOOLEAN  →  TRUE        'NaN' beside DOUBLE  →  NaN
+    """
+    if text.value is not None and beside.kind in NUMBERS:
+        written = text.value.strip()
+        try:
+            number = number_literal(written.removeprefix("-"))
+        except SquallError:
+            pass
+        else:
+            return Literal(-number.value, number.type) if written.startswith("-") else number
+    return Literal(convert(text.value, VARCHAR, beside), beside)
+
+
 def same_values(source: Type, target: Type) -> bool:
     """True if both types store a value alike, so that comparing or adding them needs no cast."""
     if source.is_integer and target.is_integer:

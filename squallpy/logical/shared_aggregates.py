@@ -52,10 +52,14 @@ class Aggregates:
             arg, distinct = coerce(arg, VARCHAR), distinct and (coerce(arg, VARCHAR),)
         return self.of(Agg("listagg", arg, None, separator, order, distinct))
 
-    def arg_extreme(self, function: str, value: Expr, by: Expr | None = None) -> Column:
-        """Collect "max_by" or "min_by", the value that a row has in which another is extreme, or the "mode"."""
+    def arg_extreme(self, function: str, value: Expr, by: Expr | None = None, descending: bool = False) -> Column:
+        """Collect "max_by" or "min_by", the value that a row has in which another is extreme, or the "mode".
+
+        Args:
+            by: What is extreme, or the order that decides which of several modes it is.
+        """
         value, *keys = (coerce(e, BIGINT) if e.type.kind is Kind.NULL else e for e in (value, by) if e is not None)
-        return self.of(Agg(function, value, order=tuple((key, False, False) for key in keys)))
+        return self.of(Agg(function, value, order=tuple((key, descending, False) for key in keys)))
 
     def of(self, agg: Agg) -> Column:
         """Return the column of an aggregate; equal ones share one."""

@@ -1,4 +1,4 @@
-"""What a user is told of a script that runs: DECIMAL without digits, where it rounds off a fraction."""
+"""What a user is told of a script that runs: DECIMAL without digits, where it rounds off a fraction; query hints."""
 
 import pytest
 
@@ -48,3 +48,9 @@ def fault_told_once() -> None:
     """A view that two queries read is told at its own place, once."""
     text = "CREATE VIEW v AS SELECT CAST(f AS DECIMAL) AS d FROM r;\nSELECT d FROM v;\nSELECT SUM(d) AS s FROM v;"
     assert notices(text) == [(2, 30)]
+
+
+def fault_query_hint() -> None:
+    assert notices("SELECT /*+ BROADCAST(r), COALESCE(3) */ i FROM r;") == [(2, 8)]
+    assert notices("SELECT i FROM (SELECT /*+ MAPJOIN(r) */ i FROM r) x;") == [(2, 23)]
+    assert notices("SELECT /* + */ i FROM r;") == []

@@ -79,7 +79,7 @@ FUNCTIONS = (
         one_type=group_all,
     ),
     declare_derived("STRING(x)", "CAST(x AS VARCHAR)", "STRING(1.50) → 1.50"),
-    declare_derived("INT(x)", "CAST(x AS INT)", "INT('7') → 7"),
+    declare_derived("INT(x)", "CAST(x AS INT)", "INT('7') → 7", "SMALLINT TINYINT"),
     declare_derived("BIGINT(x)", "CAST(x AS BIGINT)", "BIGINT(7.0) → 7"),
     declare_derived("DECIMAL(x)", "CAST(x AS DECIMAL(10,0))", "DECIMAL('7') → 7"),
     declare_derived("DOUBLE(x)", "CAST(x AS DOUBLE)", "DOUBLE(7) → 7.0", "FLOAT"),

@@ -46,7 +46,7 @@ FUNCTIONS = (
         "DATE_FORMAT(d, pattern)",
         "as a constant pattern of Spark writes it",
         "DATE_FORMAT(DATE '2026-03-01', 'dd.MM.yyyy') → 01.03.2026",
-        "TO_CHAR",
+        "TO_CHAR TO_VARCHAR",
         constant=1,
     ),
     declare_derived(

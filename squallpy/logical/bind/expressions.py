@@ -10,6 +10,7 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.types import BOOLEAN, DATE, NULL, TIMESTAMP, VARCHAR, Kind, Type
+from squallpy.frontend.schema_text import read_schema
 from squallpy.frontend.type_names import named_type
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical import expression_builders
@@ -19,7 +20,7 @@ from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime import calendar, intervals
 from squallpy.logical.bind.datetime.extraction import extract
 from squallpy.logical.bind.scope import Scope
-from squallpy.logical.coercion import cast, number_literal
+from squallpy.logical.coercion import NUMBERS, cast, number_literal, read_value
 from squallpy.logical.constant_folding import GROWING, LONGEST, length_of
 from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Call, Expr, Literal, columns, conjunction, disjunction
@@ -113,8 +114,23 @@ class Scalars:
         return {name: exprs if all(map(is_known, exprs)) else [] for name, exprs in named}
 
     def comparands(self, nodes: list[exp.Expr]) -> list[Expr]:
-        """Bind expressions to be compared; text constants beside a DATE or TIMESTAMP are read as such."""
-        return self.as_moments([self.bind(node) for node in nodes], nodes)
+        """Bind expressions to be compared; text constants beside a moment, a number or a BOOLEAN are read as such."""
+        return self.as_numbers(self.as_moments([self.bind(node) for node in nodes], nodes), nodes)
+
+    def as_numbers(self, values: list[Expr], nodes: list[exp.Expr]) -> list[Expr]:
+        """Read text constants beside a number or a BOOLEAN as such: a = '5'"""
+        beside = next((value.type for value in values if value.type.kind in (*NUMBERS, Kind.BOOLEAN)), None)
+        if beside is None:
+            return values
+        return [self.as_number(value, beside, node) for value, node in zip(values, nodes, strict=True)]
+
+    def as_number(self, expr: Expr, beside: Type, node: exp.Expr) -> Expr:
+        """Read a text constant as the number that it writes, or a value of the type beside it; anything else stays."""
+        text = self.ctx.fold(expr) if expr.type == VARCHAR else expr
+        if expr.type != VARCHAR or not isinstance(text, Literal):
+            return expr
+        with self.ctx.at(node):
+            return read_value(text, beside)
 
     def as_moments(self, values: list[Expr], nodes: list[exp.Expr]) -> list[Expr]:
         """Read text constants beside a DATE or TIMESTAMP as such, as TIMESTAMP where there are both."""
@@ -221,6 +237,12 @@ def literal(s: Scalars, node: exp.Literal) -> Expr:
     return Literal(node.name, VARCHAR) if node.is_string else number_literal(node.name)
 
 
+@handles(exp.Concat, args="expressions safe coalesce")
+def adjacent_texts(s: Scalars, node: exp.Concat) -> Expr:
+    """Bind 'a' 'b', which is one text."""
+    return Literal("".join(part.name for part in node.expressions), VARCHAR)
+
+
 @handles(exp.Null, args="")
 def null(s: Scalars, node: exp.Null) -> Expr:
     return Literal(None, NULL)
@@ -247,10 +269,10 @@ OPERATORS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%
 @handles(*OPERATORS, args="this expression typed safe")
 def arithmetic(s: Scalars, node: exp.Binary) -> Expr:
     # NB: sqlglot's `typed` and `safe` of a division say what the dialect is, not what the user wrote
-    op, left, right = OPERATORS[type(node)], s.bind(node.this), s.bind(node.expression)
-    if intervals.involves_time(left, right):
-        return intervals.arithmetic(op, left, right)
-    return expression_builders.arithmetic(op, left, right)
+    op, sides = OPERATORS[type(node)], [s.bind(node.this), s.bind(node.expression)]
+    if intervals.involves_time(*sides):
+        return intervals.arithmetic(op, *sides)
+    return expression_builders.arithmetic(op, *s.as_numbers(sides, [node.this, node.expression]))
 
 
 @handles(exp.Neg, args="this")
@@ -352,6 +374,11 @@ def target_of(s: Scalars, node: exp.Cast | exp.TryCast) -> Type:
     """Read the target type of a cast."""
     target = node.args["to"]
     s.ctx.refuse_other_args(target, "this", "expressions", "nested")
+    if target.args.get("nested"):
+        try:
+            return read_schema(target.sql())
+        except SquallError:
+            raise SquallError("SQ2008", f"{target.sql()[:80]} is not a type we have") from None
     plain = isinstance(target.this, exp.DType)
     if not plain or not all(re.fullmatch("[0-9]{1,9}", p.name) for p in target.expressions):
         raise SquallError("SQ2008", f"{target.sql()[:80]} is not a type we have")

@@ -41,11 +41,13 @@ from squallpy.logical.plan_properties import is_bare_null
 def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> tuple[Node, Scope]:
     """Bind FROM to a join tree, left to right as written, and its scope; with `outer`, over its domain."""
     start, scope = select.args.get("from_"), Scope(outer=outer)
+    if hint := select.args.get("hint"):
+        ctx.note("a query hint has no effect", hint, "squall explain why tells how joins are placed, and by which cost")
     views = select.args.get("laterals") or []
     if start is None and outer and views and is_generator(views[0]):
         start, views = exp.From(this=views[0]), views[1:]
     if start is None:
-        plan = sequence_functions.one_row(ctx) if views else one_row(ctx, select)
+        plan = sequence_functions.one_row(ctx) if views else one_row(ctx)
         plan = Join(outer.domain, plan) if outer else plan
         for view in views:
             plan = bind_explode(ctx, scope, plan, view)
@@ -64,11 +66,11 @@ def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> t
     return joins.plan, scope
 
 
-def one_row(ctx: Context, node: exp.Expr) -> Node:
-    """Make a plan of one row, whose columns do not matter: a count of no rows, of any relation."""
-    relation = next(iter(ctx.catalog.relations.values()), None)
+def one_row(ctx: Context) -> Node:
+    """Make a plan of one row, whose columns do not matter: a count of no rows, of any relation that there is."""
+    relation = next((each for each in ctx.catalog.relations.values() if not each.is_implied), None)
     if relation is None:
-        raise ctx.refuse(node, QUERIES["no FROM"])
+        return sequence_functions.one_row(ctx)
     nothing = Filter(scan(ctx, relation, relation.name), FALSE)
     return Aggregate(nothing, (), ((ctx.column("rows", BIGINT, False), Agg("count", None)),))
 

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Sequence
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BOOLEAN, DOUBLE, NULL, VARCHAR, Shape, Type, nested_type, unify
+from squallpy.base.types import BOOLEAN, DOUBLE, NULL, VARCHAR, Kind, Shape, Type, nested_type, unify
 from squallpy.frontend.dialect import is_call
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.datetime.intervals import HELD
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.coercion import NO_NUMBERS, coerce, coerce_exactly
 from squallpy.logical.expression_builders import call, case, coalesce
@@ -130,6 +131,8 @@ def _quoted(text: str) -> str:
 
 def json_of(value: Expr) -> Expr:
     """Write a value as JSON, NULL as NULL; what is no number, NaN and infinities too, as a text."""
+    if value.type.kind is Kind.INTERVAL:
+        raise SquallError("SQ2005", "an INTERVAL cannot be part of an ARRAY, a MAP or a STRUCT", hint=HELD)
     text = coerce(value, VARCHAR)
     if value.type.nested or value.type.is_exact or value.type == BOOLEAN:
         return text

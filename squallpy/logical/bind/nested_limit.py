@@ -9,6 +9,19 @@ from squallpy.logical.expressions import Column, Expr
 from squallpy.logical.nodes import Node, Project, TopN
 
 
+def without_parentheses(ctx: Context, query: exp.Expr) -> exp.Expr:
+    """Take a query out of its parentheses: (SELECT …) LIMIT 1  →  SELECT * FROM (SELECT …) LIMIT 1"""
+    while isinstance(query, exp.Subquery | exp.Paren):
+        ending = {part: found for part in ("order", "limit", "offset") if (found := query.args.get(part)) is not None}
+        ctx.refuse_other_args(query, "this", *ending)
+        if ending:
+            around = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=query.this)), **ending)
+            around.parent = query.parent
+            return around
+        query = query.this
+    return query
+
+
 def bind_inner_limit(
     ctx: Context, query: exp.Query, plan: Node, outputs: tuple[tuple[Column, Expr], ...], order: list[Ordering]
 ) -> Node:

@@ -20,10 +20,12 @@ def as_held(value: Expr) -> Expr:
 
 
 def field_of(s: Scalars, value: Expr, name: exp.Expr) -> Expr:
-    """Bind a field of a STRUCT; SQ2003 if it has none of that name."""
+    """Bind a field of a STRUCT, SQ2003 if it has none of that name, or m.k of a MAP, the value of its key 'k'."""
     nested = value.type.nested
     if nested is not None and nested.shape is Shape.ARRAY and nested.types[0].nested:
         return _fields_of_elements(s, value, name, nested.types[0])
+    if nested is not None and nested.shape is Shape.MAP:
+        return element_of(value, Literal(name.name, VARCHAR), 0)
     if nested is None or nested.shape is not Shape.STRUCT:
         raise s.ctx.error("SQ2005", f"{value} is {value.type} and has no fields", name)
     if (found := nested.field(name.name)) is None:
@@ -88,8 +90,8 @@ def column_of_struct(s: Scalars, node: exp.Column) -> Expr | None:
 
 
 def _has_fields(type: Type) -> bool:
-    """True if it is a STRUCT, or an ARRAY of them."""
+    """True if it is a STRUCT, a MAP, or an ARRAY of them."""
     nested = type.nested
     if nested is not None and nested.shape is Shape.ARRAY:
         return _has_fields(nested.types[0])
-    return nested is not None and nested.shape is Shape.STRUCT
+    return nested is not None and nested.shape is not Shape.ARRAY

@@ -12,11 +12,12 @@ from squallpy.frontend.window_clause import CLAUSE
 from squallpy.logical.apply import Apply
 from squallpy.logical.bind.aggregates.collector import Aggregation, is_aggregate
 from squallpy.logical.bind.context import CommonTable, Context
+from squallpy.logical.bind.datetime.intervals import HELD
 from squallpy.logical.bind.explode import guard_series, in_from
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.from_clause import bind_from, bind_nested, rehearsal
 from squallpy.logical.bind.grouping_sets import grouping_sets
-from squallpy.logical.bind.nested_limit import bind_inner_limit, bind_ties
+from squallpy.logical.bind.nested_limit import bind_inner_limit, bind_ties, without_parentheses
 from squallpy.logical.bind.order_by import Ordering, bind_limit, bind_order, ordinal, place_sort, sort_keys
 from squallpy.logical.bind.over.window_functions import WindowCalls
 from squallpy.logical.bind.recursion import is_recursive, recursive_groups, with_recursive_group
@@ -45,9 +46,8 @@ from squallpy.logical.plan_properties import check_size
 
 SELECT_PARTS = (
     "with_", "expressions", "distinct", "from_", "joins", "laterals", "where", "group", "having", "order", "limit",
-    "offset", "qualify", "windows", CLAUSE,
+    "offset", "qualify", "windows", "hint", CLAUSE,
 )  # fmt: skip
-HELD = "add it to a DATE or TIMESTAMP, or take TIMESTAMPDIFF(SECOND, a, b) for b - a"
 MOST_COPIES = 64  # of one relation in a join
 
 
@@ -58,9 +58,7 @@ def bind_query(ctx: Context, node: exp.Expr, *, nested: bool = False, outer: Out
         nested: It is inside another, so that its order only matters to a LIMIT.
         outer: What is around it, columns of which it may name; its plan stands over the domain of these.
     """
-    while isinstance(node, exp.Subquery | exp.Paren):
-        ctx.refuse_other_args(node, "this")
-        node = node.this
+    node = without_parentheses(ctx, node)
     if not isinstance(node, exp.Select | exp.SetOperation):
         raise ctx.refuse(node)
     ctx.refuse_other_args(node, *(SELECT_PARTS if isinstance(node, exp.Select) else SET_PARTS))
@@ -336,6 +334,7 @@ class QueryBlock:
             return
         if clause.args.get("all"):
             self.group_all(clause, items, aggregation)
+            self.read_before_grouping(aggregation, clause)
             return
         sets = grouping_sets(self.ctx, clause)
         nodes = dict.fromkeys(node for each in sets for node in each)
@@ -348,6 +347,10 @@ class QueryBlock:
                 name = expr.name if isinstance(expr, Column) else selected
                 missing = any(expr not in each for each in self.sets)
                 self.keys[expr] = self.ctx.column(name, expr.type, expr.nullable or missing)
+        self.read_before_grouping(aggregation, clause)
+
+    def read_before_grouping(self, aggregation: Aggregation, clause: exp.Group) -> None:
+        """Join the subqueries that keys read to the rows that are grouped."""
         read = {c.id for expr in self.keys for c in columns(expr)}
         mine = self.subqueries.take_making(read).pending
         if {c.id for c in aggregation.columns}.intersection(id for each in mine for id in each.reads):

@@ -113,7 +113,10 @@ class OneRow:
     ) -> FileRows:
         """Make the value."""
         values = pa.array(np.full(stop - start, self.value))
-        return FileRows(pa.table({field.name: values.cast(column_type(field.type)) for field in fields}))
+        rows = pa.table({"": values}).select([])  # NB: without columns, it still has a number of rows
+        for field in fields:
+            rows = rows.append_column(field.name, values.cast(column_type(field.type)))
+        return FileRows(rows)
 
     def checksum(self, rows: int, names: Sequence[str]) -> int:
         return 0

@@ -103,7 +103,7 @@ def aggregate(s: Scalars, name: str, node: Called, clause: exp.Expr | None = Non
         case Paired():
             return pair(s, aggregation, entry, name, node, args, values)
         case ArgExtreme(function, skips_nulls):
-            return arg_extreme(aggregation, function, skips_nulls, values[0], values[-1])
+            return arg_extreme(aggregation, function, skips_nulls, values[0], values[-1], args.descending)
         case Percentile(is_interpolated):
             return collect_percentile(aggregation, name, is_interpolated, values[0], distinct, args)
         case Listing(is_array=is_array):
@@ -285,11 +285,15 @@ def pair(
     return PAIRED[entry.name](pair_values(aggregation.column, y, x))
 
 
-def arg_extreme(aggregation: Aggregation, function: str, skips_nulls: bool, value: Expr, by: Expr) -> Expr:
-    """Collect MAX_BY(x, y); ARG_MAX(x, y), of rows that have an x; MODE(x), by x itself."""
+def arg_extreme(
+    aggregation: Aggregation, function: str, skips_nulls: bool, value: Expr, by: Expr, descending: bool
+) -> Expr:
+    """Collect MAX_BY(x, y); ARG_MAX(x, y), of rows that have an x; MODE(x), the first one in its order."""
+    if function == "mode":
+        return aggregation.arg_extreme(function, value, value if descending else None, descending)
     if skips_nulls and value.nullable:
         by = case([(not_null(value), by)], Literal(None, by.type))
-    return aggregation.arg_extreme(function, value, None if function == "mode" else in_order([by])[0])
+    return aggregation.arg_extreme(function, value, in_order([by])[0])
 
 
 def collect_percentile(

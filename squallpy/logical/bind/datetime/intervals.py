@@ -37,6 +37,8 @@ LONGEST = (10_000 * 12, 10_000 * 366, 10_000 * 366 * DAY_MICROS)
 YEAR_MONTH = (("YEAR", "MONTH"), ("-",))
 DAY_TIME = (("DAY", "HOUR", "MINUTE", "SECOND"), (r"\s+", ":", ":"))
 FRACTION = r"(?:\.[0-9]{1,9})?"
+HELD = "add it to a DATE or TIMESTAMP, or take TIMESTAMPDIFF(SECOND, a, b) for b - a"
+"""The hint where an INTERVAL would have to be a column."""
 INTERVAL_WORD = re.compile(r"^\s*interval\s+", re.IGNORECASE)  # with which a text may begin
 PART = re.compile(r"\s*([+-]?\s*[0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([a-zA-Z]+)")
 
@@ -66,7 +68,7 @@ def interval(ctx: Context, node: exp.Interval) -> Literal:
         part = PART.match(text, position)
         if part is None:
             raise ctx.error("SQ2005", f"'{text}' is not a valid INTERVAL", node)
-        amount = Fraction(part[1].replace(" ", "")) * (-1 if negative else 1)
+        amount = Fraction("".join(part[1].split())) * (-1 if negative else 1)
         months, days, micros = (amount * each for each in unit_of(ctx, part[2], node))
         if any(each != int(each) for each in (months, days, micros)):
             raise ctx.error("SQ2005", f"'{text}' is not a whole number of {part[2].upper()}", node)

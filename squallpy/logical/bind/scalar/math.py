@@ -28,17 +28,23 @@ def euler() -> Expr:
 
 @expands("COT")
 def cotangent(x: Expr) -> Expr:
-    return call("/", Literal(1.0, DOUBLE), call("tan", x))
+    return _reciprocal(call("tan", x))
 
 
 @expands("SEC")
 def secant(x: Expr) -> Expr:
-    return call("/", Literal(1.0, DOUBLE), call("cos", x))
+    return _reciprocal(call("cos", x))
 
 
 @expands("CSC")
 def cosecant(x: Expr) -> Expr:
-    return call("/", Literal(1.0, DOUBLE), call("sin", x))
+    return _reciprocal(call("sin", x))
+
+
+def _reciprocal(x: Expr) -> Expr:
+    """Build 1 / x, which is infinite for 0."""
+    infinite = Literal(float("inf"), DOUBLE)
+    return case([(call("=", x, Literal(0.0, DOUBLE)), infinite)], call("/", Literal(1.0, DOUBLE), x))
 
 
 @expands("LOG1P")

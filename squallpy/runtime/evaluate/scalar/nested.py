@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError, counted, shorten
-from squallpy.base.types import VARCHAR, Kind, Shape
+from squallpy.base.types import VARCHAR, Kind, Shape, Type
 from squallpy.catalog.relation import Series
 from squallpy.frontend.schema_text import read_schema
 from squallpy.functions.generators import SERIES
@@ -312,10 +312,18 @@ def from_json(text: str, schema: str) -> str | None:
     type = read_schema(schema)
     try:
         value = READER.decode(text)
+        if isinstance(value, dict) and _is_array_of_structs(type):
+            value = [value]
         return None if value is None else _plain_text(held_text(value, type, exact=True, lenient=True))
     except (ValueError, RecursionError):
         is_struct = type.nested is not None and type.nested.shape is Shape.STRUCT
         return held_text({}, type) if is_struct else None
+
+
+def _is_array_of_structs(type: Type) -> bool:
+    """True if one object stands for an ARRAY of it, as in Spark."""
+    parts = type.nested.types if type.nested is not None and type.nested.shape is Shape.ARRAY else ()
+    return any(part.nested is not None and part.nested.shape is Shape.STRUCT for part in parts)
 
 
 def _plain_text(held: str) -> str:
