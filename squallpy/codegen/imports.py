@@ -17,7 +17,8 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {  # by module
         *("begins_with", "intern", "leading", "offset_of", "same_text", "search", "size_of", "text_bytes", "texts_at"),
     ),
     "real_steps": (
-        *("mean_of", "ordinal", "real_add", "real_divide", "real_key", "real_multiply", "real_of", "real_subtract"),
+        *("mean_of", "ordinal", "real_add", "real_divide", "real_key", "real_multiply", "real_of"),
+        *("real_product_rest", "real_subtract"),
     ),
     "real_lanes": ("add_double", "combine_count", "combine_lane"),
     "block_steps": ("add_lifted", "cell_of", "has_odd", "multiply_each", "multiply_rows", "rows_of", "settle_sum"),

@@ -263,13 +263,6 @@ def type_of_first(name: str, args: Arguments) -> Typing:
     return types(args), args[0].type
 
 
-def moments(name: str, args: Arguments) -> Typing:
-    """Type COUNT(x), SUM(x), SUM(x * x)."""
-    count, total, squares = types(args)
-    assert count == BIGINT and squares.scale == 2 * total.scale
-    return types(args), DOUBLE
-
-
 def powers(name: str, args: Arguments) -> Typing:
     """Type COUNT(x), SUM(x), SUM(x²), SUM(x³) …"""
     count, *sums = types(args)
@@ -278,9 +271,9 @@ def powers(name: str, args: Arguments) -> Typing:
 
 
 def mixed_moments(name: str, args: Arguments) -> Typing:
-    """Type COUNT(*), SUM(y), SUM(x), SUM(y * x)."""
-    count, first, second, product = types(args)
-    assert count == BIGINT and product.scale == first.scale + second.scale
+    """Type COUNT(*), SUM(y), SUM(x), SUM(y * x), and of DOUBLEs SUM_REST(y) … and the SUM of PRODUCT_REST(y, x)."""
+    count, first, second, product, *rests = types(args)
+    assert count == BIGINT and product.scale == first.scale + second.scale and len(rests) == 4 * (product == DOUBLE)
     return types(args), DOUBLE
 
 

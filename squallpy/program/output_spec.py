@@ -46,6 +46,8 @@ class Measure:
                 return value
             case "avg":
                 return f"({value}) / ({seen})"
+            case "sum_rest":
+                return f"REST({value}) IF {seen} <> 0"
         return f"{value} IF {seen} <> 0"
 
 

@@ -17,6 +17,7 @@ from squallpy.program.output_spec import Measure, OutputSpec
 from squallpy.runtime.evaluate.exact_arithmetic import LIMIT, first_chosen, largest_magnitude, overflow_error
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
+from squallpy.runtime.evaluate.moments import two_sum
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, arrow_type, full, take, to_arrow
 from squallpy.runtime.formats.text_columns import NESTED
@@ -78,7 +79,7 @@ class Printer:
                 if place in texts:
                     return texts[place]
                 return decode(np.ascontiguousarray(keys[:, place]), self._keys[place], names)
-            return self._measure(self._measures[id], total)
+            return self._measure(self._measures[id], total, words)
 
         def pick(rows: Words) -> GroupFrame:
             some = {place: take(vec, rows) for place, vec in texts.items()} if texts else NO_TEXTS
@@ -208,7 +209,19 @@ class Printer:
                 total = part if total is None else total + part
         return np.zeros(len(words), np.int64) if total is None else total
 
-    def _measure(self, measure: Measure, total: Callable[[_Terms], Any]) -> Vec:
+    def _rest(self, terms: _Terms, total: Any, words: Words) -> Any:
+        """Compute what rounding took from a sum of doubles, which lanes hold in two words."""
+        high, low = np.zeros(len(words)), np.zeros(len(words))
+        with np.errstate(invalid="ignore"):
+            for coefficient, lane in terms:
+                at = self._payload.offsets[lane]
+                held = np.ascontiguousarray(words[:, at : at + 2]).view(np.float64)
+                high, lost = two_sum(high, coefficient * held[:, 0])
+                low += lost + coefficient * held[:, 1]
+            rest = (high - total) + low
+        return np.where(np.isfinite(rest), rest, 0.0)
+
+    def _measure(self, measure: Measure, total: Callable[[_Terms], Any], words: Words) -> Vec:
         count = total(measure.present)
         if measure.function == "count":
             return Vec(count)
@@ -217,6 +230,8 @@ class Printer:
             with np.errstate(all="ignore"):
                 mean = np.asarray(value / np.where(valid, count, 1), np.float64) / 10.0**measure.scale
             return Vec(mean, valid)
+        if measure.function == "sum_rest":
+            return Vec(self._rest(measure.value, value, words), valid)
         return Vec(_check_range(value, measure.column), valid)
 
 

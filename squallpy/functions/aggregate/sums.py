@@ -50,4 +50,5 @@ OPERATIONS = (
     AggregateOperation("count", Maintenance.SUM, row_count),
     AggregateOperation("sum", Maintenance.SUM, total),
     AggregateOperation("avg", Maintenance.SUM, average),
+    AggregateOperation("sum_rest", Maintenance.SUM, total),  # what rounding took from a sum of DOUBLEs
 )

@@ -34,6 +34,8 @@ def linear(expr: Expr, owner: Owner) -> Polynomial:
             return _scale(-1, linear(arg, owner))
         case Call("*", (left, right)) if expr.type.kind is not Kind.DECIMAL or _keeps_scale(expr):
             return _times(linear(left, owner), linear(right, owner))
+        case Call("product_rest"):  # sums of doubles of several atoms are multiplied in two words each, without one
+            return []
         case Call("and", args):
             product: Polynomial = [(1, ())]
             for arg in args:
@@ -71,7 +73,7 @@ def present(expr: Expr, owner: Owner) -> Polynomial:
     if len({owner(c) for c in columns(expr)}) <= 1:
         return [(1, (not_null(expr),))]
     match expr:
-        case Call("+" | "-" | "*", args):
+        case Call("+" | "-" | "*" | "product_rest", args):
             product: Polynomial = [(1, ())]
             for arg in args:
                 product = _times(product, present(arg, owner))

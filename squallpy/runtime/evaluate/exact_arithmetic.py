@@ -1,8 +1,7 @@
 """Arithmetic: integers and scaled decimals are int64 if they fit, else Python integers, and always exact."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, localcontext
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -231,58 +230,6 @@ def check_sum(total: Vec, approximate: Vec, call: Call) -> Vec:
     if np.any(outside):
         raise SquallError("SQ5001", f"{call.args[0]} does not fit {call.type}", hint="CAST to DOUBLE first")
     return total
-
-
-def variance(sums: list[Vec], scale: int, sample: bool) -> Vec:
-    """Compute (n·Σx² − (Σx)²) / (n·(n − 1)), or / n²: exact up to the division if the sums are."""
-    count, total, squares = sums
-    values, valid = covariance([count, total, total, squares], 2 * scale, sample)
-    return Vec(np.maximum(values, 0), valid)
-
-
-def covariance(sums: list[Vec], scale: int, sample: bool) -> Vec:
-    """Compute (n·Σxy − Σx·Σy) / (n·(n − 1)), or / n²; `scale` is the product's."""
-    n, first, second, product = (np.asarray(masked(vec)) for vec in sums)
-    if product.dtype.kind != "f":
-        n, first, second, product = (values.astype(object) for values in (n, first, second, product))
-    with np.errstate(all="ignore"):
-        spread = np.asarray(n * product - first * second, np.float64) / 10.0**scale
-        count = np.asarray(n, np.float64)
-        pairs = count * (count - sample)
-        known = pairs > 0
-        return Vec(spread / np.where(known, pairs, 1), all_valid(known, *(vec.valid for vec in sums)))
-
-
-def standardised_moment(sums: list[Vec]) -> Vec:
-    """Compute the skewness of n, Σx, Σx², Σx³, or the kurtosis less 3 if Σx⁴ is there; NULL where all x are alike.
-
-    With central moments nᵏ·mₖ = Σ C(k, i) · (−Σx)ᵏ⁻ⁱ · nⁱ⁻¹ · Σxⁱ, whole numbers of some scale if the sums are exact,
-    it is nᵏ·mₖ / (n²·m₂)^(k/2): the scale and the powers of n cancel out.
-    """
-    count: Any
-    count, *totals = (np.asarray(masked(vec)) for vec in sums)
-    is_real, known, order = totals[1].dtype.kind == "f", np.greater(count, 0), len(totals)
-    with np.errstate(all="ignore"):
-        if is_real:  # huge and tiny ones in units of the root of the mean square, so that no power overflows
-            count = np.where(known, count, 1).astype(np.float64)
-            square = np.maximum(totals[1], 0) / count
-            unit = np.where((square > 0) & ((square < 1e-60) | (square > 1e60)), np.sqrt(square), 1.0)
-            totals = [total / unit**power for power, total in enumerate(totals, 1)]
-        else:
-            count, *totals = (values.astype(object) for values in (count, *totals))
-        spread = np.asarray(_central(count, totals, 2), np.float64)
-        least = 4 * np.finfo(float).eps * np.asarray(count * totals[1], np.float64) if is_real else 0
-        varies = known & ~(spread <= least)  # NB: NaN is no NULL
-        moment = np.asarray(_central(count, totals, order), np.float64)
-        value = moment / np.where(varies, spread, 1) ** (order / 2) - 3 * (order == 4)
-    return Vec(value, all_valid(varies, *(vec.valid for vec in sums)))
-
-
-def _central(n: Any, totals: Sequence[Any], order: int) -> Any:
-    """Compute n to the power of the order times the central moment, of n, Σx, Σx² …"""
-    mean = totals[0]
-    terms = [comb(order, i) * (-mean) ** (order - i) * n ** (i - 1) * totals[i - 1] for i in range(1, order + 1)]
-    return sum(terms[1:], (-mean) ** order + terms[0])
 
 
 def logarithm(name: str, vec: Vec) -> Vec:

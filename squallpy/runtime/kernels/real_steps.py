@@ -7,6 +7,7 @@ from typing import Final
 
 from squallpy.runtime.kernels.intrinsics import as_float, as_word
 from squallpy.runtime.kernels.kernel_compiler import inlined
+from squallpy.runtime.kernels.ring_arithmetic import two_product
 
 _NAN: Final = 0x7FF8000000000000
 _MAGNITUDE: Final = 2**63 - 1
@@ -28,6 +29,13 @@ def real_subtract(a: int, b: int) -> int:
 def real_multiply(a: int, b: int) -> int:
     """Multiply doubles."""
     return as_word(as_float(a) * as_float(b))
+
+
+@inlined
+def real_product_rest(a: int, b: int) -> int:
+    """Compute what rounding took from the product of doubles."""
+    _, rest = two_product(as_float(a), as_float(b))
+    return as_word(rest)
 
 
 @inlined

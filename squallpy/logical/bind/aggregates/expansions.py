@@ -1,7 +1,7 @@
 """Aggregates that are made of others.
 
 COUNT_IF(p)  →  COUNT(CASE WHEN p THEN 1 END)        BOOL_AND(p)  →  SUM(CASE WHEN p THEN 0 WHEN NOT p THEN 1 END) = 0
-STDDEV(x)    →  SQRT(VAR_SAMP(COUNT(x), SUM(x), SUM(x * x)))
+STDDEV(x)    →  SQRT(VAR_SAMP(COUNT(x), SUM(x), SUM(x), SUM(x * x)))
 MEDIAN(x)    →  the value below the middle of all + (the one above − that) · the rest of (COUNT(x) − 1) / 2
 CORR(y, x)   →  COVAR_POP(y, x) / SQRT(VAR_POP(y) * VAR_POP(x)), of the rows in which neither is NULL
 """
@@ -40,12 +40,23 @@ def variance(function: str) -> Callable[[Of, Expr], Expr]:
     """Return the builder of a variance: exact but for the last division if x is; VAR_SAMP of one value is NULL."""
 
     def build(of: Of, x: Expr) -> Expr:
-        count = of("count", x)
-        if x.type.is_exact:
-            x = squarable(x)
-        return call(function, count, of("sum", x), of("sum", call("*", x, x)))
+        value = squarable(x) if x.type.is_exact else x
+        return call(function, of("count", x), *mixed_sums(of, value, value))
 
     return build
+
+
+def mixed_sums(of: Of, y: Expr, x: Expr) -> list[Expr]:
+    """Sum up numbers and their products, which DOUBLEs do in two words: also what rounding took from each.
+
+    Without it the squares of numbers far from zero, which are longer than a word, leave no variance.
+    """
+    product = call("*", y, x)
+    sums = [of("sum", each) for each in (y, x, product)]
+    if product.type == DOUBLE:
+        sums += [of("sum_rest", each) for each in (y, x, product)]
+        sums.append(of("sum", call("product_rest", y, x)))
+    return sums
 
 
 def deviation(function: str) -> Callable[[Of, Expr], Expr]:
@@ -108,7 +119,7 @@ class Pairs:
         return variance("var_pop")(self.of, x)
 
     def covariance(self, function: str = "covar_pop") -> Expr:
-        return call(function, self.count, *(self.of("sum", v) for v in (self.y, self.x, call("*", self.y, self.x))))
+        return call(function, self.count, *mixed_sums(self.of, self.y, self.x))
 
     def total(self, moment: Expr) -> Expr:
         """Multiply a moment by n, which makes a sum of squares."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import COMPARISONS, Call, Cast, Literal
-from squallpy.runtime.evaluate import exact_arithmetic, logic
+from squallpy.runtime.evaluate import exact_arithmetic, logic, moments
 from squallpy.runtime.evaluate.casts import try_cast
 from squallpy.runtime.evaluate.evaluator_table import (
     EVALUATORS,
@@ -144,19 +144,29 @@ def only(call: Call, args: Evaluated) -> VectorFunction:
 
 @evaluator("var_samp", "var_pop")
 def variance(call: Call, args: Evaluated) -> VectorFunction:
-    scale, sample = call.args[1].type.scale, call.name == "var_samp"
-    return lambda frame: exact_arithmetic.variance([a(frame) for a in args], scale, sample)
+    scale, sample = call.args[3].type.scale, call.name == "var_samp"
+    return lambda frame: moments.variance([a(frame) for a in args], scale, sample)
 
 
 @evaluator("skewness", "kurtosis")
 def standardised_moment(call: Call, args: Evaluated) -> VectorFunction:
-    return lambda frame: exact_arithmetic.standardised_moment([a(frame) for a in args])
+    return lambda frame: moments.standardised_moment([a(frame) for a in args])
 
 
 @evaluator("covar_samp", "covar_pop")
 def covariance(call: Call, args: Evaluated) -> VectorFunction:
     scale, sample = call.args[3].type.scale, call.name == "covar_samp"
-    return lambda frame: exact_arithmetic.covariance([a(frame) for a in args], scale, sample)
+    return lambda frame: moments.covariance([a(frame) for a in args], scale, sample)
+
+
+@evaluator("product_rest")
+def product_rest(call: Call, args: Evaluated) -> VectorFunction:
+    def run(frame: VectorFrame) -> Vec:
+        (x, y) = (arg(frame) for arg in args)
+        with np.errstate(all="ignore"):
+            return Vec(moments.two_product(x.values, y.values)[1], all_valid(x.valid, y.valid))
+
+    return run
 
 
 def comparison(name: str, type: Type) -> Callable[[Vec, Vec], Vec]:
