@@ -12,6 +12,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
+from squallpy.frontend.pipe_syntax import PipeParser
 from squallpy.frontend.window_clause import CLAUSE, WINDOW
 
 OVER_TABLES = ("COFACTOR", "OLS", "MUTUAL_INFORMATION", "CHOW_LIU")
@@ -27,7 +28,7 @@ _BITWISE: tuple[tuple[TokenType, type[exp.Binary]], ...] = (
 _SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
 
 
-class WindowParser(SparkParser):
+class WindowParser(PipeParser):
     """Spark's parser, which also takes the window of a block: a clause like LIMIT, one token by then."""
 
     QUERY_MODIFIER_PARSERS = {  # noqa: RUF012 - sqlglot's own way, here and below
@@ -47,8 +48,9 @@ class WindowParser(SparkParser):
     def _parse_statement(self) -> exp.Expr | None:
         """Parse VALUES (…), also in parentheses, as SELECT * FROM VALUES (…) where it is the query."""
         if self._match(TokenType.VALUES, advance=False):
-            query = self._as_query(self._parse_derived_table_values())
-            return self._parse_set_operations(self._parse_query_modifiers(query))
+            rows = self._parse_query_modifiers(self._as_query(self._parse_derived_table_values()))
+            query = self._parse_set_operations(rows)
+            return self._parse_pipe_syntax_query(query) if isinstance(query, exp.Query) else query
         statement = super()._parse_statement()
         if isinstance(statement, exp.Subquery) and isinstance(statement.this, exp.Values):
             statement.set("this", self._as_query(statement.this))
