@@ -7,6 +7,7 @@ from squallpy.base.errors import Span, SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.sqlglot_sources import check_sources
 from squallpy.frontend.source_text import ScriptText
+from squallpy.frontend.string_literals import with_double_quotes
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -96,7 +97,7 @@ def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
     text = script.text[start:end]
     try:
         dialect = _dialect()
-        tokens = with_windows(dialect.tokenize(text), text)
+        tokens = with_windows(with_double_quotes(dialect.tokenize(text), text), text)
         refuse_empty_names(script, start, tokens)
         trees = [tree for tree in dialect.parser().parse(tokens, text) if tree is not None]
     except TokenError as error:

@@ -13,7 +13,7 @@ NUMBERS = "CREATE TABLE r (a INT) USING csv OPTIONS (path '{path}');\n"
 CASES = {
     "SELECT 1 + 1 AS x": [(2,)],
     "SELECT COUNT(*) AS n, SUM(x) AS s FROM (VALUES (1), (2), (2)) v(x)": [(3, 5)],
-    "SELECT 'it' ' is' \" so\" AS x": [("it is so",)],
+    'SELECT \'it\' \' is\' " so" AS x, "a""b" AS y, \'a""b\' AS z': [("it is so", 'a"b', 'a""b')],
     "SELECT x FROM EXPLODE(SEQUENCE(1, 3)) AS t(x) WHERE x > 1": [(2,), (3,)],
     "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 4) SELECT n * n FROM t": [
         (1,),

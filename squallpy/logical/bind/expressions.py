@@ -14,7 +14,7 @@ from squallpy.frontend.schema_text import read_schema
 from squallpy.frontend.type_names import named_type
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical import expression_builders
-from squallpy.logical.bind import predicates
+from squallpy.logical.bind import literals, predicates
 from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime import calendar, intervals
@@ -237,10 +237,7 @@ def literal(s: Scalars, node: exp.Literal) -> Expr:
     return Literal(node.name, VARCHAR) if node.is_string else number_literal(node.name)
 
 
-@handles(exp.Concat, args="expressions safe coalesce")
-def adjacent_texts(s: Scalars, node: exp.Concat) -> Expr:
-    """Bind 'a' 'b', which is one text."""
-    return Literal("".join(part.name for part in node.expressions), VARCHAR)
+handles(exp.Concat, args="expressions safe coalesce")(literals.bind_adjacent_texts)
 
 
 @handles(exp.Null, args="")

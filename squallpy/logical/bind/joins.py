@@ -160,8 +160,10 @@ class Sides:
                 return AntiJoin(left, right, on)
         missing = tuple((ctx.column(c.name, c.type, True), Literal(None, c.type)) for c in left.output)
         rest = Project(AntiJoin(right, left, on), (*missing, *((c, c) for c in right.output)))
-        output = (*left.output, *right.output)
-        return Union((LeftJoin(left, right, on), rest), tuple(map(as_nullable, output)))
+        found: Node = LeftJoin(left, right, on)
+        if isinstance(left, Apply) or isinstance(right, Apply):  # whose joins have more columns
+            found = Project(found, tuple((c, c) for c in found.output))
+        return Union((found, rest), tuple(map(as_nullable, (*left.output, *right.output))))
 
 
 class JoinPairs:

@@ -19,7 +19,7 @@ def expand_distinct_aggregates(node: Node, context: ColumnAllocator) -> Node | N
         return None
     keys, plain_aggs = tuple(expr for _, expr in node.keys), [agg for _, agg in node.aggs if not agg.distinct]
     plain = list(dict.fromkeys(arg for agg in plain_aggs for arg in agg.args or (ROW,)))
-    kinds = list(dict.fromkeys(agg.distinct for _, agg in node.aggs if agg.distinct))
+    kinds = list(dict.fromkeys(_values(agg) for _, agg in node.aggs if agg.distinct))
     values = [value for kind in kinds for value in kind]
     nothing: list[Expr] = [Literal(None, e.type) for e in (*plain, *values)]
     inputs = [(node.child, [*keys, *plain, *nothing[len(plain) :]])] if plain else []
@@ -39,7 +39,7 @@ def expand_distinct_aggregates(node: Node, context: ColumnAllocator) -> Node | N
     def read(arg: Expr, agg: Agg) -> Expr:
         if not agg.distinct:
             return of_rows[arg]
-        known = of_kinds[agg.distinct]
+        known = of_kinds[_values(agg)]
         value = replace_known(arg, known)
         if columns(value):
             return value
@@ -54,3 +54,9 @@ def expand_distinct_aggregates(node: Node, context: ColumnAllocator) -> Node | N
     children = tuple(Project(child, context.copies(row)) for child, row in inputs)
     aggs = tuple((column, expanded(agg)) for column, agg in node.aggs)
     return Aggregate(Union(children, united), tuple(zip((c for c, _ in node.keys), names, strict=True)), aggs)
+
+
+def _values(agg: Agg) -> tuple[Expr, ...]:
+    """List the values that differ, and what is read of them but is a column of its own by now, as in a frame."""
+    known = {value: Literal(None, value.type) for value in agg.distinct}
+    return (*agg.distinct, *dict.fromkeys(arg for arg in agg.args if columns(replace_known(arg, known))))
