@@ -3,7 +3,7 @@
 from squallpy.base.types import INT
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.column_allocator import ColumnAllocator
-from squallpy.logical.expressions import Case, Expr, Literal, columns, not_null, replace_known
+from squallpy.logical.expressions import Case, Column, Expr, Literal, columns, not_null, replace_known
 from squallpy.logical.nodes import Aggregate, Node, Project, Union
 
 ROW = Literal(1, INT)
@@ -58,5 +58,6 @@ def expand_distinct_aggregates(node: Node, context: ColumnAllocator) -> Node | N
 
 def _values(agg: Agg) -> tuple[Expr, ...]:
     """List the values that differ, and what is read of them but is a column of its own by now, as in a frame."""
-    known = {value: Literal(None, value.type) for value in agg.distinct}
-    return (*agg.distinct, *dict.fromkeys(arg for arg in agg.args if columns(replace_known(arg, known))))
+    known = {value: Column(-1, "", value.type) for value in agg.distinct}
+    others = (arg for arg in agg.args if any(c.id >= 0 for c in columns(replace_known(arg, known))))
+    return (*agg.distinct, *dict.fromkeys(others))
