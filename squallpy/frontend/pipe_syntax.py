@@ -65,9 +65,7 @@ class PipeParser(SparkParser):
         else:
             found = self._parse_set_operations(query)
             if found is query:
-                side = self._next if self._match(TokenType.NATURAL, advance=False) else self._curr
-                keeps_rows = side is None or side.token_type not in (TokenType.RIGHT, TokenType.FULL)
-                found = self._parse_query_modifiers(_reading(query, with_where=keeps_rows))
+                found = self._parse_query_modifiers(_joinable(query))
         if self._index == start:
             self.raise_error(_EXPECTED)
         assert isinstance(found, exp.Query)
@@ -89,19 +87,27 @@ class PipeParser(SparkParser):
         return _with(_reading(query), expressions=[*keys, *aggregates], group=group)
 
 
-def _reading(query: exp.Query, with_where: bool = True) -> exp.Select:
-    """Make a SELECT * that reads a query: itself if it is one without more than FROM, joins and perhaps WHERE.
-
-    Joins may follow a WHERE there, if they add no rows for which it has to be asked: it is asked afterwards, then.
-    """
-    is_open = (
-        isinstance(query, exp.Select) and len(query.expressions) == 1 and isinstance(query.expressions[0], exp.Star)
-    )
-    star = query.expressions[0] if is_open else exp.Star()
-    is_open &= not any(star.args.values()) and not any(e for part, e in query.args.items() if part not in _OPEN)
-    if isinstance(query, exp.Select) and is_open and (with_where or not query.args.get("where")):
-        return query
+def _reading(query: exp.Query) -> exp.Select:
+    """Make a SELECT * that reads a query: itself if it is one without more than FROM, joins and WHERE."""
+    if isinstance(query, exp.Select) and not any(
+        part for name, part in query.args.items() if part and name not in _OPEN
+    ):
+        match query.expressions:
+            case [exp.Star() as star] if not any(star.args.values()):
+                return query
     return _around(query)
+
+
+def _joinable(query: exp.Query) -> exp.Select:
+    """Make a SELECT * that reads a query and may be joined: WHERE is asked before, of one source under its own name."""
+    reading = _reading(query)
+    if reading is not query or not reading.args.get("where"):
+        return reading
+    source = reading.args["from_"].this
+    if any(reading.args.get(part) for part in ("joins", "laterals")) or not source.alias_or_name:
+        return _around(query)
+    called = source.args["alias"].this if source.args.get("alias") else source.this
+    return _around(query, alias=exp.TableAlias(this=called.copy()))
 
 
 def _around(query: exp.Query, **parts: exp.Expr | Sequence[exp.Expr] | None) -> exp.Select:
