@@ -120,7 +120,7 @@ PLANS = {
           Aggregate by k: SUM(DISTINCT CASE WHEN v > 'x' THEN a ELSE NULL END)
             Scan u""",
     "SELECT STDDEV(b) AS s FROM r": """\
-        Project s := SQRT(VAR_SAMP(COUNT(b), SUM(b), SUM(b * b)))
+        Project s := SQRT(VAR_SAMP(COUNT(b), SUM(b), SUM(b), SUM(b * b)))
           Aggregate: COUNT(b), SUM(b), SUM(b * b)
             Scan r""",
     "SELECT * FROM u one RIGHT JOIN u two USING (k)": """\
