@@ -23,8 +23,10 @@ _LIMIT = 2**63
 _COMPARE = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
 _ARITHMETIC = {"+": "+", "-": "-", "*": "*", "add_days": "+", "add_micros": "+", "days_between": "-"}
 _FITS = {"+": "add_fits", "-": "subtract_fits", "*": "multiply_fits"}
-_REAL = {"+": "real_add", "-": "real_subtract", "*": "real_multiply", "/": "real_divide"}
-_REAL["product_rest"] = "real_product_rest"
+_REAL = {
+    "+": "real_add", "-": "real_subtract", "*": "real_multiply", "/": "real_divide",
+    "product_rest": "real_product_rest",
+}  # fmt: skip
 _PARTS = ("extract_year", "extract_month", "extract_day")
 _DAY = 86_400_000_000
 

@@ -15,6 +15,7 @@ from squallpy.runtime.kernels.intrinsics import below, load, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_arithmetic import copy
+from squallpy.runtime.kernels.stored_keys import same
 
 # Words of an order.
 KIND: Final = 0
@@ -133,7 +134,7 @@ def merge_groups(
     for j in range(m):
         key, payload = keys + 8 * near[j] * width, after + 8 * near[j] * broad
         for i in range(n):
-            if _is_key(base + 8 * i * wide, key, width):
+            if same(base + 8 * i * wide, key, width):
                 gone[i] = 1
                 break
         if _times(order, payload) == 0:
@@ -195,17 +196,8 @@ def merge_groups(
 
 
 @inlined
-def _is_key(key: int, other: int, width: int) -> bool:
-    """True if keys at two addresses are equal."""
-    for i in range(width):  # noqa: SIM110
-        if load(key, i) != load(other, i):
-            return False
-    return True
-
-
-@inlined
 def _first_other(differs: int, group: int, there: int, base: int, n: int, wide: int) -> int:
     """Return the first group that is another than the known one at its place, up to this one."""
-    if differs >= 0 or (group < n and _is_key(there, base + 8 * group * wide, wide)):
+    if differs >= 0 or (group < n and same(there, base + 8 * group * wide, wide)):
         return differs
     return group
