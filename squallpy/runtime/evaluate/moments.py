@@ -51,7 +51,8 @@ def _spread(n: Any, first: Any, second: Any, product: Any, rests: Sequence[Any])
     (mine, low), (theirs, lower) = two_product(n, product), two_product(first, second)
     exactly = low - lower + n * (product_rest + rounded) - (first * second_rest + second * first_rest)
     spread = mine - theirs + np.where(np.isfinite(exactly), exactly, 0.0)
-    return np.where(np.abs(spread) <= (n + _STEPS) * _RESOLUTION * np.abs(mine), 0.0, spread)
+    is_rounding = np.isfinite(mine) & (np.abs(spread) <= (n + _STEPS) * _RESOLUTION * np.abs(mine))
+    return np.where(is_rounding, 0.0, spread)
 
 
 def two_sum(x: Any, y: Any) -> tuple[Any, Any]:
