@@ -45,7 +45,9 @@ def running(kind: type[S]) -> Iterator[S]:
 
 @pytest.fixture
 def s3(running_s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
-    """The server of the process, whose user the environment has."""
+    """The server of the process, whose user the environment has; a test that has killed it may have failed."""
+    if running_s3.process.poll() is not None:
+        running_s3.start()
     for name, value in (("AWS_ACCESS_KEY_ID", running_s3.user), ("AWS_SECRET_ACCESS_KEY", PASSWORD)):
         monkeypatch.setenv(name, value)
     return running_s3

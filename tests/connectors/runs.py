@@ -89,12 +89,13 @@ class Running:
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
 
-    def wait_for(self, is_there: Callable[[], bool], seconds: float = PATIENCE) -> None:
-        """Wait until something is so; raises what has ended the run before."""
+    def wait_for(self, is_there: Callable[[], bool], *others: "Running", seconds: float = PATIENCE) -> None:
+        """Wait until something is so; raises what has ended the run, or one of others, before."""
         until = time.monotonic() + seconds
         while not is_there():
-            if self.error:
-                raise self.error
+            for each in (self, *others):
+                if each.error:
+                    raise each.error
             assert time.monotonic() < until, self.answers.rows
             time.sleep(0.01)
 

@@ -177,9 +177,9 @@ def fault_a_store_that_goes_away(
             s3.kill()
             put(2)
             away = 1 + is_followed
-            writer.wait_for(lambda: caplog.text.count("server is away") >= away)
+            writer.wait_for(lambda: caplog.text.count("server is away") >= away, reader)
             s3.start()
-            writer.wait_for(lambda: written() == 2)
+            writer.wait_for(lambda: written() == 2, reader)
             if is_followed:
                 reader.wait_for(lambda: answers.rows == Counter([(1, 1), (2, 1)]))
     assert caplog.text.count("server is away") == caplog.text.count("server is back")

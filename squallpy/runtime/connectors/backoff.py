@@ -18,12 +18,13 @@ PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds; the last is repeated
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 """Sequences that colour a terminal, which deltalake's errors have."""
 _STORE_AWAY = re.compile(
-    r"error sending request|status code\W+(408|429|5\d\d)\b|curlCode: (6|7|28|35|52|55|56)\b"
+    r"HTTP error|error sending request|status code\W+(408|429|5\d\d)\b|curlCode: (6|7|16|18|28|35|52|55|56|92)\b"
     r"|AWS Error (NETWORK_CONNECTION|SLOW_DOWN|THROTTLING|SERVICE_UNAVAILABLE|INTERNAL_FAILURE|REQUEST_TIMEOUT)"
     r"|connection (refused|reset|closed|timed out)|(could not|couldn't) connect",
     re.IGNORECASE,
 )
-_HOPELESS = re.compile("certificate", re.IGNORECASE)
+"""Errors of connections that are not made or end within an answer, and of servers that are too busy."""
+_HOPELESS = re.compile("certificate|builder error", re.IGNORECASE)
 
 
 def pause(tries: int) -> float:

@@ -27,8 +27,8 @@ from squallpy.runtime.connectors.table_location import TableLocation
 
 NAME = "default"  # the name of a catalog whose options say none, which is pyiceberg's
 _PASSING = {
-    "ConnectionError", "Timeout", "OperationalError", "InterfaceError", "ServerError", "ServiceUnavailableError",
-    "TooManyRequestsError", "CommitStateUnknownException",
+    "ConnectionError", "ChunkedEncodingError", "Timeout", "OperationalError", "InterfaceError", "ServerError",
+    "ServiceUnavailableError", "TooManyRequestsError", "CommitStateUnknownException",
 }  # fmt: skip
 """Names of errors, of the catalog's client or its driver, that a retry may mend."""
 _OF_DATABASES = {"IntegrityError", "OperationalError", "ProgrammingError"}
@@ -76,7 +76,7 @@ class IcebergTableLocation(TableLocation[Table]):
         return self.catalog.load_table(self.table_name)
 
     def is_passing(self, error: Exception) -> bool:
-        return _is_passing(error)
+        return is_passing(error)
 
     def is_conflict(self, error: Exception) -> bool:
         return isinstance(error, (CommitFailedException, ValidationException, TableAlreadyExistsError))
@@ -91,12 +91,12 @@ def _open(settings: tuple[tuple[str, str], ...]) -> Catalog:
         try:
             return load_catalog(name, **known)
         except Exception as error:
-            if _is_passing(error) or not _OF_DATABASES & _names(error):
+            if is_passing(error) or not _OF_DATABASES & _names(error):
                 raise
     return load_catalog(name, **known)
 
 
-def _is_passing(error: Exception) -> bool:
+def is_passing(error: Exception) -> bool:
     """True if the same may succeed later: the catalog or its storage is away, or too busy."""
     if "(sqlite3." in str(error) and "locked" not in str(error):  # NB: a file, which does not come back by itself
         return False
