@@ -19,6 +19,7 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.codegen.domains import MOST_KEYS, Domain, columns_word
 from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds, print_key, print_text, real_word
+from squallpy.codegen.lane_products import PayloadRooms
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.codegen.pre_aggregation import RESERVED as ROW_NAMES
 from squallpy.codegen.pre_aggregation import GroupBody, scalar_rings
@@ -184,8 +185,9 @@ class DerivationPrinter(GroupBody):
 
     def _rows(self, lines: Lines) -> None:
         width, broad = len(self.aux.source.keys), self.aux.source.payload.width
+        stored = PayloadRooms().print("source", "now", self.aux.source.payload)
         if self.aux.output.single:
-            self._single_row(lines, broad)
+            self._single_row(lines, broad, stored)
             return
         lines("for record in range(count_of(touched)):")
         lines(f"    group = key_of(touched, record, {width})")
@@ -205,12 +207,12 @@ class DerivationPrinter(GroupBody):
         lines("    for half in range(2):")
         lines("        if half == 1 and now < 0:")
         lines("            continue")
-        lines(f"        payload = words_of(touched, record, {broad}) if half == 0 else words_of(source, now, {broad})")
+        lines(f"        payload = words_of(touched, record, {broad}) if half == 0 else {stored}")
         lines(f"        if load(payload, {self.aux.source.payload.offsets[self.aux.output.count]}) == 0:")
         lines("            continue")
         lines("        times, fits = 2 * half - 1, 1")
 
-    def _single_row(self, lines: Lines, broad: int) -> None:
+    def _single_row(self, lines: Lines, broad: int, stored: str) -> None:
         """Print the head of the loop over the one row, which is there also of nothing."""
         lines(f"first, nothing = load(given, {FIRST}), room_of(steps)")
         lines(f"for i in range({broad}):")
@@ -222,7 +224,7 @@ class DerivationPrinter(GroupBody):
         lines("            continue")
         lines(f"        payload = words_of(touched, record, {broad})")
         lines("        if half == 1:")
-        lines(f"            payload = words_of(source, now, {broad}) if now >= 0 else nothing")
+        lines(f"            payload = {stored} if now >= 0 else nothing")
         lines("        times, fits = 2 * half - 1, 1")
 
 

@@ -12,7 +12,7 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {  # by module
         *("load32", "multiply_fits", "number_of", "part_of_date", "record_of", "remove", "room_of", "sign", "slice_of"),
         *("store", "subtract_fits", "values_at", "words_of"),
     ),
-    "intrinsics": ("lowest",),
+    "intrinsics": ("lowest", "prefetch"),
     "text_steps": (
         *("begins_with", "intern", "leading", "offset_of", "same_text", "search", "size_of", "text_bytes", "texts_at"),
     ),
@@ -26,6 +26,7 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {  # by module
     "sorted_steps": ("advance_extremes", "sort_rows"),
     "range_steps": ("end_of", "entry_of", "middle", "next_between", "overlay", "real_of_rank", "sum_between"),
     "touched_groups": ("add_noted_rows",),
+    "stored_payloads": ("payload_of",),
     "key_marks": ("mark_key",),
     "kernel_compiler": ("address", "called", "kernel"),
 }

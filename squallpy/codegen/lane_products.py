@@ -1,12 +1,34 @@
 """Products of lanes, printed: counts and exact sums in registers, sums of doubles in memory."""
 
+from collections import Counter
 from collections.abc import Sequence
 
-from squallpy.base.rings import Ring
+from squallpy.base.rings import Payload, Ring
+from squallpy.base.rings.payload import ROOMS
 from squallpy.codegen.names import Lines, Names, NotCompilable
 
 Factors = Sequence[tuple[Ring, int, str]]  # of each its ring, its offset, and the name of where its payload is
 _COUNTED, _TIMES = 4, 8  # of `payload_products.kind_of`
+
+
+class PayloadRooms:
+    """Rooms for payloads that one function reads of each pool at a time: narrow ones are not read where they are.
+
+    PayloadRooms().print("m_orders", "record", ⟨COUNT, EXACT⟩)   →   payload_of(m_orders, record, 2, 2, 1)
+    """
+
+    def __init__(self) -> None:
+        self._used = Counter[str]()
+
+    def print(self, pool: str, record: str, payload: Payload) -> str:
+        """Print where a record's payload is; raises NotCompilable."""
+        if not payload.can_be_narrow:
+            return f"words_of({pool}, {record}, {payload.width})"
+        self._used[pool] += 1
+        if (room := self._used[pool]) >= ROOMS:
+            raise NotCompilable(f"{room} lookups in {pool}")
+        exact = sum((ring is Ring.EXACT) << lane for lane, ring in enumerate(payload.rings))
+        return f"payload_of({pool}, {record}, {len(payload.rings)}, {exact}, {room})"
 
 
 def print_real_product(body: Lines, names: Names, ring: Ring, factors: Factors, times: int, place: str) -> str:

@@ -49,8 +49,8 @@ _SCANNED: Final = {Kind.BOOLEAN, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DATE,
 
 RESERVED: Final = {
     "given", "steps", "batch", "first", "rows", "row", "block", "chosen", "i", "dictionary", "sums", "key", "last",
-    "short_texts", "fits", "record", "entered", "words", "left", "lifted", "marks", "shift", "fresh", "range", "abs",
-    "max", "min", *IMPORTED,
+    "short_texts", "fits", "waiting", "asked", "record", "entered", "words", "left", "lifted", "marks", "shift",
+    "fresh", "range", "abs", "max", "min", *IMPORTED,
 }  # fmt: skip
 
 
@@ -263,6 +263,7 @@ class _Group(GroupBody):
     head: Lines = field(default_factory=Lines)
     looked_through: set[tuple[str, bool]] = field(default_factory=set)  # columns, and whether they may be NULL
     scan: Lines = field(default_factory=lambda: Lines(depth=3))
+    compared: list[str] = field(default_factory=list)  # columns for whose lines rows that a scan has chosen ask
     texts: int = 0
 
     def code(self) -> GroupCode:
@@ -377,20 +378,31 @@ class _Group(GroupBody):
             lines("for row in range(rows):")
             lines("    fits = 1")
             return
-        with lines.block("for block in range(0, rows, 64):"):
+        ahead = 64 if self.compared else 0
+        if ahead:
+            lines("waiting = 0  # rows of the block before, whose lines are on their way")
+        with lines.block(f"for block in range(0, rows{' + 64' * bool(ahead)}, 64):"):
             lines("chosen = 0  # of the rows of the block, by their bits")
             lines("for i in range(min(64, rows - block)):")
             lines("    row = block + i")
             lines.lines += self.scan.lines
+            if ahead:
+                lines("asked = chosen")
+                with lines.block("while asked != 0:"):
+                    lines("row, asked = block + lowest(asked), asked & (asked - 1)")
+                    for at in self.compared:
+                        lines(f"prefetch({at} + 16 * row)")
+                lines("chosen, waiting = waiting, chosen")
             with lines.block("while chosen != 0:"):
-                lines("row = block + lowest(chosen)")
+                lines(f"row = block{' - 64' * bool(ahead)} + lowest(chosen)")
                 lines("chosen &= chosen - 1")
                 lines("fits = 1")
 
     def _after_scan(self, predicates: list[Cmp]) -> list[Cmp]:
         """Choose rows by the predicates of one column, or two, a block of rows at a time and without a branch.
 
-        Where a predicate is neither nearly always TRUE nor nearly never, the processor could not predict it.
+        Where a predicate is neither nearly always TRUE nor nearly never, the processor could not predict it. Decimals
+        that others compare are asked for a block ahead: few of a column's lines are read, in no order that is foreseen.
         """
         apart = Counter(p.reads for p in predicates if _is_scanned(p.predicate))
         if not apart or any(_can_fail(p.predicate) for p in predicates):
@@ -404,7 +416,11 @@ class _Group(GroupBody):
         self.body(f"chosen |= {chosen} << i")
         self.body, self._row = body, row
         self.body.depth += 1
-        return [p for p in predicates if p not in scanned]
+        others = [p for p in predicates if p not in scanned]
+        later = {c for p in others if _is_scanned(p.predicate) for c in columns(p.predicate) if c.id in self._fields}
+        decimals = {self._fields[c.id]: c.type for c in later - read if c.type.kind is Kind.DECIMAL}
+        self.compared = [self._column(name, decimals[name]) for name in sorted(decimals)]
+        return others
 
 
 def add_lanes(lines: Lines, lanes: Iterable[tuple[str, LaneRing, int]], where: str) -> None:

@@ -22,7 +22,7 @@ from squallpy.codegen.derivations import check_rows, print_measure
 from squallpy.codegen.expressions import RowExpressions, Text, Value, print_key, print_text
 from squallpy.codegen.fusion import AddedRows, Part, with_parts
 from squallpy.codegen.imports import IMPORTED
-from squallpy.codegen.lane_products import print_product, print_real_product
+from squallpy.codegen.lane_products import PayloadRooms, print_product, print_real_product
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.codegen.pre_aggregation import scalar_rings
 from squallpy.codegen.ranges import OVERLAID_ROWS, RangePrinter, overlaid_range
@@ -67,6 +67,7 @@ class StatementPrinter:
     parts: Sequence[Part] = ()
     """Statements that are done by its first steps."""
     rooms: dict[str, int] = field(default_factory=dict)  # words for what else is put together, by name
+    payload_rooms: PayloadRooms = field(default_factory=PayloadRooms)
 
     given: ClassVar[tuple[str, ...]] = ("keys", "words", "rows", "pool")
     """Its arguments before the views."""
@@ -312,7 +313,8 @@ class StatementPrinter:
         check_rows(aux)
         source, payload = self._argument(step.source), self.names("payload")
         width, record = aux.source.payload.width, self._find(step, source)
-        self.body(f"{payload} = words_of({source}, {record}, {width}) if {record} >= 0 else 0")
+        stored = self.payload_rooms.print(source, record, aux.source.payload)
+        self.body(f"{payload} = {stored} if {record} >= 0 else 0")
         if row.is_before:
             touched = self._argument(touched_name(step.source))
             with self.body.block(f"if count_of({touched}) != 0:"):
@@ -366,7 +368,7 @@ class StatementPrinter:
             if variable.id in step.live:
                 self.bind(variable, f"key_word({pool}, {record}, {width}, {position})")
         payload = self.names("payload")
-        self.body(f"{payload} = words_of({pool}, {record}, {source.payload.width})")
+        self.body(f"{payload} = {self.payload_rooms.print(pool, record, source.payload)}")
         return payload
 
     def _filter(self, predicate: Expr) -> None:

@@ -137,7 +137,7 @@ class ExtremeRows:
         """List (group, value) of values in groups, their extremes among them."""
         if self._plan.order < 0:
             rows, slots = pool.slice(self._plan.index, groups)
-            there = pool.words[slots, self._count] > 0
+            there = pool.words_of(slots)[:, self._count] > 0
             return rows[there], pool.keys_of(slots[there])[:, self._value]
         index = pool.sorted[self._plan.order]
         rows, places = self._find_unordered(index, groups)

@@ -69,7 +69,7 @@ class FirstRowsMaintainer(Maintainer):
             rows, _ = state.rows()
             return np.zeros(len(rows), np.int64), rows
         of, slots = state.slice(0, groups)
-        there = state.words[slots, 0] > 0
+        there = state.words_of(slots)[:, 0] > 0
         return of[there], state.keys_of(slots[there])
 
     def _find_concerned(self, pool: Pool, state: Pool, keys: Words) -> tuple[Words, Words]:
@@ -129,7 +129,7 @@ class FirstRowsMaintainer(Maintainer):
         else:
             slots = np.arange(len(pool))
             of = np.zeros(len(slots), np.int64)
-        copies = pool.words[slots, self._count]
+        copies = pool.words_of(slots)[:, self._count]
         there = copies > 0
         return of[there], pool.keys_of(slots[there])[:, self._places], copies[there]
 

@@ -48,7 +48,7 @@ class Folds:
         """Compute a measure of each group."""
         pool, found = store.pool(self._name), np.full(len(groups), null_of(measure.column.type))
         rows, slots = pool.slice(self._index, groups)
-        keys, counts = pool.keys_of(slots), pool.words[slots, self._count]
+        keys, counts = pool.keys_of(slots), pool.words_of(slots)[:, self._count]
         there: Any = (counts > 0) & (keys[:, self._keys.index(self._over)] != self._null)
         rows, keys, counts = rows[there], keys[there], counts[there]
         if not len(rows):

@@ -94,7 +94,7 @@ class TouchTracker:
         if len(self.pool):
             slots = self.pool.probe(keys)
             noted = slots >= 0
-            words[noted] = self.pool.words[slots[noted]]
+            words[noted] = self.pool.words_of(slots[noted])
 
     def put(self, keys: Words, words: Words) -> None:
         """Let groups, and payloads before the batch, be these."""

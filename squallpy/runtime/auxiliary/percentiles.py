@@ -84,7 +84,7 @@ class Percentiles:
         pool = store.pool(self._plan.source.name)
         if self._plan.order < 0:
             rows, slots = pool.slice(self._plan.index, groups)
-            codes, counts = pool.keys_of(slots)[:, self._value], pool.words[slots, self._count]
+            codes, counts = pool.keys_of(slots)[:, self._value], pool.words_of(slots)[:, self._count]
         else:
             index, n = pool.sorted[self._plan.order], len(groups)
             least = least_in_order(self._over.type)

@@ -26,6 +26,7 @@ from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.payload_arithmetic import add, copy, is_zero
 from squallpy.runtime.kernels.pool_records import clear_records, grow_on
 from squallpy.runtime.kernels.run_index import find_record
+from squallpy.runtime.kernels.stored_payloads import read_payload
 from squallpy.runtime.kernels.trigger_steps import ADD, GROW, call, frame_at
 
 # Words that the driver is given; behind them stand the entries of sections, in this order.
@@ -317,15 +318,14 @@ def _apply_result(entry: int, steps: int) -> bool:
 @called
 def _compare(frame: Vector, keys: int, words: int, count: int, before: int, after: int) -> None:
     """Note the payloads of keys, 0 where there is none, and what they will be when others are added."""
-    places, width, broad = frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
+    width, broad = frame[at.KEY], frame[at.PAYLOAD]
     for row in range(count):
         key, change = keys + 8 * row * width, words + 8 * row * broad
         old, new = before + 8 * row * broad, after + 8 * row * broad
         record = find_record(frame, key)
         if record >= 0:
-            there = frame[places + at.WORDS] + 8 * record * broad
-            copy(old, there, broad)
-            copy(new, there, broad)
+            read_payload(frame, record, old)
+            copy(new, old, broad)
             is_left = add(frame, new, change)
         else:
             copy(new, change, broad)

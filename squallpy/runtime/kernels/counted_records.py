@@ -3,7 +3,7 @@
     (7,) → ⟨2, 30⟩   added to   {(7,): ⟨1, 15⟩}   →   {(7,): ⟨3, 45⟩}
 
 Most views are such. What seldom happens ends it, and is done by the code for all layouts (`pool_records.py`): a record
-whose payload comes to be 0, a key that 32 bits do not hold, a chunk without room.
+whose payload comes to be 0, a key or a payload that narrow ones do not hold, a chunk without room.
 """
 
 from typing import Final
@@ -11,16 +11,17 @@ from typing import Final
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.hash_index import HIGH, LOW, ask, insert, is_of, peek, seek, table_of
 from squallpy.runtime.kernels.hashing import hash_row
-from squallpy.runtime.kernels.intrinsics import load, prefetch, store
+from squallpy.runtime.kernels.intrinsics import load, prefetch, store, store32
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.postings import has_room, link
 from squallpy.runtime.kernels.primary_index import hash_record, is_by_runs
-from squallpy.runtime.kernels.ring_arithmetic import exact_add
+from squallpy.runtime.kernels.ring_arithmetic import exact_add, sign
 from squallpy.runtime.kernels.run_index import ALLOWED, enter_newest, seek_in_runs
 from squallpy.runtime.kernels.stored_keys import has_put
+from squallpy.runtime.kernels.stored_payloads import NARROW_WORD, exceeds_count, is_narrow, narrow_count, narrow_sum
 
 _ANY: Final = 0  # columns of a key, as many as the pool has
 _OTHER, _COUNTS, _COUNT_AND_SUM = 0, 1, 2  # payloads
@@ -44,6 +45,43 @@ def _kind_of(frame: Vector) -> int:
         if frame[at.RINGS + lane] != 0:
             return _OTHER
     return _COUNTS
+
+
+@inlined
+def _has_added_narrow(target: int, source: int, kind: int, words: int) -> bool:
+    """Add a payload to a narrow one; False, and nothing is changed, if nothing would be left, or it would not fit."""
+    if kind == _COUNT_AND_SUM:
+        n, there = narrow_count(target, 0) + load(source, 0), narrow_sum(target, 1)
+        lo, hi = exact_add(there, sign(there), load(source, 1), load(source, 2))
+        if n | lo | hi == 0 or exceeds_count(n) | (hi ^ sign(lo)) != 0:
+            return False
+        store32(target, 0, n)
+        store(target + NARROW_WORD, 0, lo)
+        return True
+    left, unfit = 0, 0
+    for i in range(words):
+        n = narrow_count(target, i) + load(source, i)
+        left |= n
+        unfit |= exceeds_count(n)
+    is_done = left != 0 and unfit == 0
+    for i in range(words if is_done else 0):
+        store32(target, i, narrow_count(target, i) + load(source, i))
+    return is_done
+
+
+@inlined
+def _has_put_narrow(target: int, source: int, kind: int, words: int) -> bool:
+    """Put a payload where a narrow one stands; False if it does not fit."""
+    if kind == _COUNT_AND_SUM:
+        n, lo = load(source, 0), load(source, 1)
+        store32(target, 0, n)
+        store(target + NARROW_WORD, 0, lo)
+        return exceeds_count(n) | (load(source, 2) ^ sign(lo)) == 0
+    unfit = 0
+    for i in range(words):
+        unfit |= exceeds_count(load(source, i))
+        store32(target, i, load(source, i))
+    return unfit == 0
 
 
 @inlined
@@ -105,6 +143,7 @@ def _add(
     head, places, scratch = frame[HEAD], frame[at.PLACES], asked if asked != 0 else scratch_of(frame)
     (table, shape), keys, payloads = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
     width, unit, count = columns if columns != _ANY else frame[at.KEY], frame[at.UNIT], load(head, at.COUNT)
+    broad, narrow = frame[at.BROAD], is_narrow(frame)
     positions, is_watched, has_slices = scratch + 8 * at.CHUNK, frame[at.WATCHED] > 0, frame[at.SLICES] > 0
     for chunk in range(start, stop, at.CHUNK):
         here, linked, passed = min(at.CHUNK, stop - chunk), count, 0
@@ -123,9 +162,9 @@ def _add(
             if is_of(entry, h):
                 record = (entry & LOW) - 1
                 prefetch(keys + record * unit * width)
-                prefetch(payloads + record * 8 * words)
+                prefetch(payloads + record * broad)
                 if words > 1:
-                    prefetch(payloads + (record + 1) * 8 * words - 8)  # its end is perhaps in the next line
+                    prefetch(payloads + (record + 1) * broad - 8)  # its end is perhaps in the next line
         for j in range(here):
             h, row, source = load(scratch, j), base + 8 * width * (chunk + j), given + 8 * words * (chunk + j)
             if by_runs:
@@ -136,17 +175,23 @@ def _add(
                 record = (load(table, position) & LOW) - 1 if position >= 0 else -1
             is_done = True
             if record >= 0:
-                is_done = _has_added(payloads + 8 * words * record, source, kind, words)
+                if narrow:
+                    is_done = _has_added_narrow(payloads + broad * record, source, kind, words)
+                else:
+                    is_done = _has_added(payloads + 8 * words * record, source, kind, words)
                 if is_watched:
                     mark_written(frame, record)
             elif not _is_nothing(source, words):
-                is_done = has_put(frame, count, row)
+                if narrow:
+                    is_done = _has_put_narrow(payloads + broad * count, source, kind, words)
+                else:
+                    copy(payloads + 8 * words * count, source, words)
+                is_done = is_done and has_put(frame, count, row)
                 if is_done:
                     if by_runs:
                         enter_newest(frame, table, shape, ~position, h, count, row)
                     else:
                         insert(table, shape, ~position, (h & HIGH) | (count + 1))
-                    copy(payloads + 8 * words * count, source, words)
                     if is_watched:
                         mark_written(frame, count)
                     count += 1

@@ -19,6 +19,7 @@ from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.pool_records import ask_records
 from squallpy.runtime.kernels.stored_keys import key_at, same, word_at
+from squallpy.runtime.kernels.stored_payloads import payload_at, tagged_payload, tagged_word
 
 NEVER: Final = 2**63 - 1
 """The rank of a row that is not there."""
@@ -47,23 +48,22 @@ def combine_rows(
             there; the number of words in both if it has none.
     """
     n, width, broad = len(of), len(picks), rows.shape[1]
-    places, payload = frame[at.PLACES], frame[at.PAYLOAD]
-    words, unit = frame[places + at.WORDS], frame[at.UNIT]
+    payload, unit = frame[at.PAYLOAD], frame[at.UNIT]
     out, later, product = np.empty((n, width), np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     target, given, rank_at, times_at = address(out), address(rows), facts[0], facts[1]
     for i in range(n):
         if i + _AHEAD < n:
             prefetch(key_at(frame, records[i + _AHEAD]))
-            prefetch(words + 8 * records[i + _AHEAD] * payload)
-        row, own, facts_of = given + 8 * of[i] * broad, key_at(frame, records[i]), words + 8 * records[i] * payload
+            prefetch(payload_at(frame, records[i + _AHEAD]))
+        row, own, facts_of = given + 8 * of[i] * broad, key_at(frame, records[i]), tagged_payload(frame, records[i])
         for j in range(width):
             pick = picks[j]
             store(target, i * width + j, load(row, pick) if pick >= 0 else word_at(own, ~pick, unit))
         rank = ranks[of[i]]
         if rank_at < payload:
-            rank = max(rank, load(facts_of, rank_at) if rank_at >= 0 else word_at(own, ~rank_at, unit))
+            rank = max(rank, tagged_word(frame, facts_of, rank_at) if rank_at >= 0 else word_at(own, ~rank_at, unit))
         later[i] = rank
-        product[i] = times[of[i]] * load(facts_of, times_at) if times_at < payload else times[of[i]]
+        product[i] = times[of[i]] * tagged_word(frame, facts_of, times_at) if times_at < payload else times[of[i]]
     return out, later, product
 
 

@@ -73,7 +73,7 @@ def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, befor
     frame = frame_at(where)
     places, scratch, own = frame[at.PLACES], where + 8 * frame[at.SCRATCH], frame[at.KEY]
     picks, count, by_runs = indexed_columns(frame), load(frame[HEAD], at.COUNT), is_by_runs(frame)
-    (table, shape), unit, broad = table_of(frame[places]), frame[at.UNIT], 8 * frame[at.PAYLOAD]
+    (table, shape), unit, broad = table_of(frame[places]), frame[at.UNIT], frame[at.BROAD]
     records, payloads, wide = frame[places + at.KEYS], frame[places + at.WORDS], unit * own
     found, sought, n, m = scratch + 8 * _FOUND, scratch + 8 * _SOUGHT, 0, 0
     for row in range(rows):
@@ -130,7 +130,7 @@ def _find_entries(where: int, s: int, keys: int, width: int, columns: int, rows:
     places, scratch, own = frame[at.PLACES], where + 8 * frame[at.SCRATCH], frame[at.KEY]
     picks, is_primary = frame[at.BOUNDS] + s * (own + 1), s < 0 or (s == 0 and is_by_runs(frame))
     place = places if is_primary else places + at.SLICE + s * at.SLICE_STRIDE
-    (table, shape), wide, broad = table_of(frame[place]), frame[at.STRIDE], 8 * frame[at.PAYLOAD]
+    (table, shape), wide, broad = table_of(frame[place]), frame[at.STRIDE], frame[at.BROAD]
     records, payloads, arena = frame[places + at.KEYS], frame[places + at.WORDS], frame[place + at.ARENA]
     found, is_large = scratch + 8 * _FOUND, load(frame[HEAD], at.COUNT) >= _CACHED
     for row in range(rows):

@@ -37,6 +37,12 @@ def kind_of(out: Ring, source: Ring, times: bool) -> int:
 
 
 @inlined
+def is_count(kind: int) -> bool:
+    """True if `combine` takes a count for this kind."""
+    return kind & _COUNTED != 0 or kind & 3 == 0
+
+
+@inlined
 def put(at: int, x: float, y: float, odd: int) -> None:
     store(at, 0, as_word(x))
     store(at, 1, as_word(y))

@@ -7,7 +7,7 @@
     pool.copy_fraction([], 0, HASHES)                           →   [[7, 2]], [[1]], in the order of hashes
     pool.exchange([0], [[8, 2]], [[3]])                         →   {(8, 2): 3}
     pool.slice(0, [[8]])                                        →   rows [0], slots [0]
-    pool.keys_of(slots), pool.words[slots]                      →   their contents
+    pool.keys_of(slots), pool.words_of(slots)                   →   their contents
     pool.sorted[0]                                              →   a sorted index, kept alike: see `sorted_index.py`
 
 One set of compiled kernels serves every pool: arity, lanes and slices are data to them. A view that is looked up by
@@ -17,14 +17,12 @@ Source: record pools of `dbtoaster-batch-ivm` §5.2.1.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from squallpy.base.index_order import Order
-from squallpy.base.keys import NULL
 from squallpy.base.rings import Payload
+from squallpy.base.rings.payload import ROOMS
 from squallpy.runtime.kernels import pool_layout
 from squallpy.runtime.kernels.hash_index import FIRST, HEADER, MOST, OF, SIZE, begin_growing, wider
 from squallpy.runtime.kernels.memory_area import CONSTANTS, Area
@@ -45,7 +43,8 @@ from squallpy.runtime.kernels.postings import refer_back
 from squallpy.runtime.kernels.record_exchange import attach_records, close_gaps, detach_records
 from squallpy.runtime.kernels.slice_lookup import slice_records
 from squallpy.runtime.kernels.sorted_index import SortedIndex
-from squallpy.runtime.kernels.stored_keys import LEAST, NARROW, WIDE
+from squallpy.runtime.kernels.stored_payloads import UNFIT_PAYLOAD
+from squallpy.runtime.kernels.stored_records import StoredRecords
 from squallpy.runtime.kernels.touched_groups import note_groups
 from squallpy.runtime.kernels.view_container import HASHES, Container, OrderedContainer
 
@@ -57,7 +56,7 @@ _LARGE = 1 << 17  # words of an index for whose growth memory is got ready
 _UNWATCHED = _UNKNOWN = (0, 0)
 _SCALARS = pool_layout.SLICE_STATE - pool_layout.COUNT  # of the head, before those of slices
 _GIVEN = np.empty(0, np.int64)  # a lifting of payloads that are given
-_PIECE = 1 << 12  # rows that are added at a time while an index grows, or words that are widened
+_PIECE = 1 << 12  # rows that are added at a time while an index grows
 
 
 class Pool(OrderedContainer):
@@ -67,7 +66,8 @@ class Pool(OrderedContainer):
     next `upsert` or `clear`. `slices` are key columns to look up by, `group` those that its primary index is by, if not
     all, on which few records agree; `orders` are of sorted indexes. If it is adaptive, the primary index is by the
     first slice as long as the records of a group stand together (`run_index.py`), and slices have back references
-    once records go. If it is narrow, its keys have words of 32 bits as long as these hold them (`stored_keys.py`).
+    once records go. If it is narrow, its keys have words of 32 bits as long as these hold them (`stored_keys.py`), and
+    so have payloads of counts and exact sums if it is small (`stored_payloads.py`).
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class Pool(OrderedContainer):
         group: tuple[int, ...] = (),
         adaptive: bool = False,
         narrow: bool = False,
+        small: bool = False,
     ) -> None:
         assert payload.width > 0, "a payload has at least one lane"
         assert all(0 <= column < key_width for columns in (*slices, group) for column in columns), (
@@ -107,21 +108,28 @@ class Pool(OrderedContainer):
             places + 2 * len(regions),
             *_UNWATCHED,
             1 if adaptive and slices and not group else 0,
-            *_UNKNOWN,  # how wide keys are, which `_note_width` says
+            *_UNKNOWN,  # how wide keys are, which `StoredRecords.note_width` says,
+            *_UNKNOWN,  # and payloads, of which it knows where rooms are
         ]
         assert CONSTANTS + len(fixed) == pool_layout.RINGS
+        small = small and payload.can_be_narrow
+        scratch = 6 * pool_layout.CHUNK + 2 * key_width
+        fixed[pool_layout.PAYLOAD_ROOMS - CONSTANTS] = places + 2 * len(regions) + scratch
         self._area = Area(
             storage,
             name,
             regions,
             scalars=_SCALARS + pool_layout.STATE * len(slices),
             constants=[*fixed, *rings, *bounds],
-            scratch=6 * pool_layout.CHUNK + 2 * key_width,
+            scratch=scratch + ROOMS * payload.width * small,
         )
         if not narrow:
             self._area.head[pool_layout.WIDENED] = 1
-        self._area.on_change = self._note_width
-        self._note_width()
+        if not small:
+            self._area.head[pool_layout.BROADENED] = 1
+        self._records = StoredRecords(self._area, key_width, payload, _KEYS)
+        self._area.on_change = self._records.note_width
+        self._records.note_width()
         for s in range(0 if adaptive else len(slices)):
             self._area.head[self._state_at(s, pool_layout.REFERENCED)] = 1
         self._watched = WatchedPages(self._area.frame)
@@ -197,6 +205,7 @@ class Pool(OrderedContainer):
         self.index_by_record()
         for s, _ in self._indexes():
             self._refer_back(s)
+        self._records.widen_payloads()
         frame = self._area.current()
         detach_records(frame, gone)
         self._add(keys, words, lambda start, stop: attach_records(frame, gone, keys, words, start, stop))
@@ -230,7 +239,7 @@ class Pool(OrderedContainer):
             return super().copy_fraction(reached, low, high)
         self.index_by_record()
         slots = records_between(self._area.current(), low, high)
-        return self.keys_of(slots), self.words.take(slots, axis=0)
+        return self.keys_of(slots), self.words_of(slots)
 
     def select_copied(self, keys: Words, reached: Words, low: int) -> Words:
         if self.sorted or low == HASHES:
@@ -253,64 +262,31 @@ class Pool(OrderedContainer):
         return np.arange(len(self))
 
     def rows(self) -> tuple[Words, Words]:
-        if self._unit != WIDE:
-            return self.keys, self.words
-        self._area.current()
-        count, width, broad = self._area.head[pool_layout.COUNT], self.key_width, self.payload.width
-        keys, words = self._area.array(_KEYS)[: count * width], self._area.array(_WORDS)[: count * broad]
-        return keys.reshape(count, width), words.reshape(count, broad)
+        return self.keys, self.words
 
     def pieces(self, rows: int) -> Iterator[Words]:
         for start in range(0, len(self), rows):
-            yield _in_words(self._held_keys[start : start + rows])
-        yield self.words
+            yield self._records.keys_between(start, start + rows)
+        for start in range(0, len(self), rows):
+            yield self._records.words_between(start, start + rows)
 
     @property
     def keys(self) -> Words:
         """Keys by slot, a view, or a copy where they are narrow."""
-        return _in_words(self._held_keys)
+        return self._records.keys
 
     def keys_of(self, slots: Words) -> Words:
         """Copy the keys of records."""
-        return _in_words(self._held_keys.take(slots, axis=0))
-
-    @property
-    def _held_keys(self) -> npt.NDArray[Any]:
-        """Keys by slot as they are held, a view."""
-        self._area.current()
-        held = self._area.array(_KEYS) if self._unit == WIDE else self._area.array(_KEYS).view(np.int32)
-        return held[: len(self) * self.key_width].reshape(len(self), self.key_width)
-
-    @property
-    def _unit(self) -> int:
-        """Bytes of a word of a record's key."""
-        return WIDE if self._area.head[pool_layout.WIDENED] else NARROW
-
-    def _note_width(self) -> None:
-        """Let kernels find in the frame how wide keys are."""
-        self._area.frame[pool_layout.UNIT] = self._unit
-        self._area.frame[pool_layout.STRIDE] = self._unit * self.key_width
-
-    def _key_words(self, count: int) -> int:
-        """Return how many words of 64 bits the keys of so many records take."""
-        return -(-count * self.key_width * self._unit // WIDE)
-
-    def _widen_keys(self) -> None:
-        """Let keys have words of 64 bits from now on."""
-        count = len(self) * self.key_width
-        self._area.head[pool_layout.WIDENED], self._area.head[pool_layout.UNFIT] = 1, 0
-        self._area.grow(_KEYS, max(count, self._area.words(_KEYS)))  # NB: which others see, who then look again
-        held = self._area.array(_KEYS)
-        for start in range(count // _PIECE * _PIECE, -1, -_PIECE):  # from the end, as a word is where two were
-            stop = min(count, start + _PIECE)
-            held[start:stop] = _in_words(held.view(np.int32)[start:stop].copy())
-        self._note_width()
+        return self._records.keys_of(slots)
 
     @property
     def words(self) -> Words:
-        """Payloads by slot, a view."""
-        self._area.current()
-        return self._area.array(_WORDS)[: len(self) * self.payload.width].reshape(len(self), self.payload.width)
+        """Payloads by slot, a view, or a copy where they are narrow."""
+        return self._records.words
+
+    def words_of(self, slots: Words) -> Words:
+        """Copy the payloads of records."""
+        return self._records.words_of(slots)
 
     def clear(self) -> None:
         """Drop all records, keeping the memory, at a cost in proportion to their number."""
@@ -332,8 +308,8 @@ class Pool(OrderedContainer):
         )
         return {
             "records": count,
-            "keys": self._unit * count * self.key_width,
-            "payloads": 8 * count * self.payload.width,
+            "keys": self._records.unit * count * self.key_width,
+            "payloads": self._records.payload_unit * count * self.payload.width,
             "index": 8 * self._size(_INDEX),
             "slices": 8 * slices,
             "sorted": sum(index.nbytes for index in self.sorted),
@@ -357,13 +333,17 @@ class Pool(OrderedContainer):
 
     def make_room(self) -> None:
         """Extend each region that has no room for one more chunk of records."""
-        if self._area.head[pool_layout.UNFIT]:
-            self._widen_keys()
+        unfit = self._area.head[pool_layout.UNFIT]
+        self._area.head[pool_layout.UNFIT] = 0
+        if unfit == UNFIT_PAYLOAD:
+            self._records.widen_payloads()
+        elif unfit:
+            self._records.widen_keys()
         if self._area.head[pool_layout.PASSED] >= pool_layout.MOST_PASSED:
             self.index_by_record()
         area, count = self._area, len(self) + 2 * pool_layout.CHUNK
         assert count < 2**31, "a pool holds fewer than 2³¹ records"
-        needs = [(_KEYS, self._key_words(count)), (_WORDS, count * self.payload.width)]
+        needs = [(_KEYS, self._records.key_words(count)), (_WORDS, self._records.payload_words(count))]
         for s, index in self._indexes():
             arena = pool_layout.PIECE * self._pieces(s) + pool_layout.ARENA_ROOM * count + pool_layout.ARENA_LEAST
             needs.append((index + 1, arena // 2 + 1))
@@ -390,8 +370,8 @@ class Pool(OrderedContainer):
         more = max(_AHEAD, count // 16)
         self._ready = count + more // 2
         growing = [
-            (_KEYS, self._key_words(count), self._key_words(count + more)),
-            (_WORDS, self.payload.width * count, self.payload.width * (count + more)),
+            (_KEYS, self._records.key_words(count), self._records.key_words(count + more)),
+            (_WORDS, self._records.payload_words(count), self._records.payload_words(count + more)),
         ]
         for s, index in self._indexes():
             top = self._pieces(s) * pool_layout.PIECE // 2
@@ -465,15 +445,6 @@ class Pool(OrderedContainer):
     def _size(self, region: int) -> int:
         """Count the positions of an index."""
         return int(self._area.array(region)[SIZE]) or FIRST
-
-
-def _in_words(keys: npt.NDArray[Any]) -> Words:
-    """Return keys in words of 64 bits: a copy where they are narrow."""
-    if keys.dtype == np.int64:
-        return keys
-    words: Words = keys.astype(np.int64)
-    words[words == LEAST] = NULL
-    return words
 
 
 def as_pool(container: Container) -> Pool:

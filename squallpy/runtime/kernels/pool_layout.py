@@ -17,7 +17,9 @@ WATCHED: Final = 9  # and how many there are
 RUNS: Final = 10  # 1: the index may be by runs of records that agree on the columns of slice 0
 UNIT: Final = 11  # bytes of a word of a record's key (`stored_keys`),
 STRIDE: Final = 12  # and of its key
-RINGS: Final = 13  # ring of each lane, from here
+BROAD: Final = 13  # bytes of a record's payload (`stored_payloads`),
+PAYLOAD_ROOMS: Final = 14  # and where rooms for payloads that are read begin
+RINGS: Final = 15  # ring of each lane, from here
 
 # Regions, as offsets from PLACES; words are one further.
 INDEX: Final = 0
@@ -36,8 +38,9 @@ BY_RECORD: Final = 4  # 1: the index has an entry for each record, also of a poo
 ENTRIES: Final = 5  # of an index by runs
 PASSED: Final = 6  # records and entries that were passed where rows were added, above what is allowed
 WIDENED: Final = 7  # 1: words of keys have 64 bits, not 32
-UNFIT: Final = 8  # 1: a key is to be added that words of 32 bits do not hold
-SLICE_STATE: Final = 9  # for each slice STATE words:
+UNFIT: Final = 8  # 1: a key is to be added that words of 32 bits do not hold; 2: a payload that narrow ones do not
+BROADENED: Final = 9  # 1: payloads are not narrow
+SLICE_STATE: Final = 10  # for each slice STATE words:
 LIVE: Final = 0  # entries of its index
 TOP: Final = 1  # pieces of its arena ever used
 CLASSES: Final = 2  # a bit for each size class of which a block is free

@@ -45,11 +45,18 @@ from squallpy.runtime.kernels.kernel_compiler import (
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.page_watch import mark_written
-from squallpy.runtime.kernels.payload_arithmetic import add, copy, is_zero
+from squallpy.runtime.kernels.payload_arithmetic import is_zero
 from squallpy.runtime.kernels.postings import ask_unlink, has_room, link, link_between, renumber, unlink, unlink_all
 from squallpy.runtime.kernels.primary_index import first_slice, hash_record, is_by_runs
 from squallpy.runtime.kernels.run_index import ALLOWED, drop_from_run, enter_newest, seek_in_runs, seek_record
 from squallpy.runtime.kernels.stored_keys import has_put, key_of_record, move_key
+from squallpy.runtime.kernels.stored_payloads import (
+    add_to_record,
+    has_put_payload,
+    move_payload,
+    read_payload,
+    word_of_payload,
+)
 
 _WIDE: Final = 128  # bytes of a payload whose lines are asked for a few rows ahead, besides its first and last
 _AHEAD: Final = 3
@@ -68,12 +75,11 @@ def drop(frame: Vector, position: int, record: int, count: int) -> None:
 @inlined
 def move_record(frame: Vector, old: int, new: int) -> None:
     """Give a record another number, that of a record which is in no index."""
-    places, broad = frame[at.PLACES], 8 * frame[at.PAYLOAD]
-    (table, shape), words = table_of(frame[places]), frame[places + at.WORDS]
+    table, shape = table_of(frame[frame[at.PLACES]])
     entry = seek_number(table, shape, hash_record(frame, key_of_record(frame, old)), old)
     store(table, entry, (load(table, entry) & HIGH) | (new + 1))
     move_key(frame, old, new)
-    copy(words + new * broad, words + old * broad, frame[at.PAYLOAD])
+    move_payload(frame, old, new)
     renumber(frame, old, new)
     mark_written(frame, new)
 
@@ -85,7 +91,7 @@ def ask_records(frame: Vector, base: int, row: int, rows: int, keys_alone: bool 
     Args:
         keys_alone: Payloads are not asked for.
     """
-    places, key, payload = frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
+    places, key, broad = frame[at.PLACES], frame[at.KEY], frame[at.BROAD]
     (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
     scratch, wide = frame[at.SCRATCH], frame[at.STRIDE]
     for j in range(rows):
@@ -100,8 +106,8 @@ def ask_records(frame: Vector, base: int, row: int, rows: int, keys_alone: bool 
             record = (entry & LOW) - 1
             prefetch(keys + record * wide)
             if not keys_alone:
-                prefetch(words + record * 8 * payload)
-                prefetch(words + (record + 1) * 8 * payload - 8)  # its end is perhaps in the next line
+                prefetch(words + record * broad)
+                prefetch(words + (record + 1) * broad - 8)  # its end is perhaps in the next line
 
 
 @inlined
@@ -119,14 +125,14 @@ def _ask_record(frame: Vector, j: int) -> None:
 @inlined
 def _ask_leaving(frame: Vector, given: int, rows: int, count: int) -> None:
     """Ask for the cache lines by which records that probably leave will be unlinked, and those that fill their gaps."""
-    places, scratch, broad = frame[at.PLACES], frame[at.SCRATCH], 8 * frame[at.PAYLOAD]
-    (table, shape), words = table_of(frame[places]), frame[places + at.WORDS]
+    scratch, broad = frame[at.SCRATCH], 8 * frame[at.PAYLOAD]
+    table, shape = table_of(frame[frame[at.PLACES]])
     leaving, n, last = scratch + 2 * at.CHUNK, 0, count
     for j in range(rows):
         entry = load(table, frame[scratch + at.CHUNK + j])
         if is_of(entry, frame[scratch + j]):
             record = (entry & LOW) - 1
-            if load(words + record * broad, 0) + load(given + j * broad, 0) == 0:
+            if word_of_payload(frame, record, 0) + load(given + j * broad, 0) == 0:
                 last = max(last - 1, 0)  # which will move into the gap
                 frame[leaving + n], frame[leaving + n + 1] = record, last
                 n += 2
@@ -141,7 +147,7 @@ def _ask_leaving(frame: Vector, given: int, rows: int, count: int) -> None:
 def _upsert_runs(frame: Vector, base: int, given: int, start: int, stop: int) -> int:
     """Add rows as `upsert_records` does where the index is by runs; keys and payloads stand at addresses."""
     head, places, scratch = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH]
-    (table, shape), words = table_of(frame[places]), frame[places + at.WORDS]
+    table, shape = table_of(frame[places])
     key, payload, count = frame[at.KEY], frame[at.PAYLOAD], load(head, at.COUNT)
     for chunk in range(start, stop, at.CHUNK):
         here = min(at.CHUNK, stop - chunk)
@@ -158,17 +164,21 @@ def _upsert_runs(frame: Vector, base: int, given: int, start: int, stop: int) ->
             passed += more
             if found >= 0:
                 mark_written(frame, found)
-                if not add(frame, words + 8 * found * payload, source):
+                left = add_to_record(frame, found, source)
+                if left < 0:
+                    link(frame, linked, count)
+                    store(head, at.COUNT, count)
+                    return chunk + j
+                if left == 0:
                     link(frame, linked, count)
                     drop_from_run(frame, found, count)
                     count -= 1
                     linked, removed = count, True
             elif not is_zero(frame, source):
-                if not has_put(frame, count, row):
+                if not has_put(frame, count, row) or not has_put_payload(frame, count, source):
                     link(frame, linked, count)
                     store(head, at.COUNT, count)
                     return chunk + j
-                copy(words + 8 * count * payload, source, payload)
                 enter_newest(frame, table, shape, ~found, h, count, row)
                 mark_written(frame, count)
                 count += 1
@@ -219,19 +229,22 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
             if position >= 0:
                 record = (load(table, position) & LOW) - 1
                 mark_written(frame, record)
-                if not add(frame, words + record * broad, source):
+                left = add_to_record(frame, record, source)
+                if left < 0:
+                    link(frame, linked, count)
+                    store(head, at.COUNT, count)
+                    return chunk + j
+                if left == 0:
                     link(frame, linked, count)
                     drop(frame, position, record, count)
                     count -= 1
                     linked, removed = count, True
             elif not is_zero(frame, source):
-                if not has_put(frame, count, row):
+                if not has_put(frame, count, row) or not (lifted or has_put_payload(frame, count, source)):
                     link(frame, linked, count)
                     store(head, at.COUNT, count)
                     return chunk + j
                 insert(table, shape, ~position, (h & HIGH) | (count + 1))
-                if not lifted:
-                    copy(words + count * broad, source, payload)
                 mark_written(frame, count)
                 count += 1
         link(frame, linked, count)
@@ -279,11 +292,10 @@ def probe_records(frame: Vector, rows: Vector) -> Words:
 def get_records(frame: Vector, rows: Vector) -> Words:
     """Copy the payload of each key, zero where there is none."""
     slots, width = probed(frame, rows), frame[at.PAYLOAD]
-    words = frame[frame[at.PLACES] + at.WORDS]
     out = np.zeros((len(slots), width), np.int64)
     for i in range(len(slots)):
         if slots[i] >= 0:
-            copy(address(out) + 8 * i * width, words + 8 * slots[i] * width, width)
+            read_payload(frame, slots[i], address(out) + 8 * i * width)
     return out
 
 

@@ -192,7 +192,7 @@ def has_room(frame: Vector, count: int) -> bool:
     if (
         full(_entries(frame, count), shape)
         or then * frame[at.STRIDE] > 8 * frame[places + at.KEYS + 1]
-        or then * frame[at.PAYLOAD] > frame[places + at.WORDS + 1]
+        or then * frame[at.BROAD] > 8 * frame[places + at.WORDS + 1]
     ):
         return False
     for s in range(first_slice(frame), frame[at.SLICES]):

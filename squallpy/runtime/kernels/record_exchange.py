@@ -12,11 +12,11 @@ from squallpy.runtime.kernels.intrinsics import load, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, GIVEN_VECTOR, VECTOR, Vector, address, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.page_watch import mark_written
-from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.pool_records import ask_records, move_record
 from squallpy.runtime.kernels.postings import ask_unlink, has_room, link_listed, unlink
 from squallpy.runtime.kernels.primary_index import hash_record
 from squallpy.runtime.kernels.stored_keys import fit, has_put, key_at, key_of_record
+from squallpy.runtime.kernels.stored_payloads import has_put_payload, payload_at
 
 
 @kernel(f"void({VECTOR}, {GIVEN_VECTOR})")
@@ -48,7 +48,7 @@ def attach_records(frame: Vector, gaps: Vector, rows: Vector, payloads: Vector, 
     if rows.shape[1] != key or payloads.shape[1] != payload or payloads.shape[0] != rows.shape[0]:
         return -1
     head, places, scratch, listed = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH], frame[at.SCRATCH] + at.LISTED
-    (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
+    (table, shape), keys = table_of(frame[places]), frame[places + at.KEYS]
     base, given, count, unit = address(rows), address(payloads), load(head, at.COUNT), frame[at.UNIT]
     for chunk in range(start, stop, at.CHUNK):
         here = min(at.CHUNK, stop - chunk)
@@ -64,7 +64,7 @@ def attach_records(frame: Vector, gaps: Vector, rows: Vector, payloads: Vector, 
                 count += 1
             frame[listed + j] = record
             prefetch(key_at(frame, record))
-            prefetch(words + 8 * record * payload)
+            prefetch(payload_at(frame, record))
         for j in range(here):
             row, record, h = base + (chunk + j) * 8 * key, frame[listed + j], frame[scratch + j]
             position = seek(table, shape, home(h, shape), h, row, key, keys, unit)
@@ -72,7 +72,7 @@ def attach_records(frame: Vector, gaps: Vector, rows: Vector, payloads: Vector, 
                 return -1
             insert(table, shape, ~position, (h & HIGH) | (record + 1))
             has_put(frame, record, row)
-            copy(words + 8 * record * payload, given + (chunk + j) * 8 * payload, payload)
+            has_put_payload(frame, record, given + (chunk + j) * 8 * payload)
             mark_written(frame, record)
         link_listed(frame, here)
     store(head, at.COUNT, count)

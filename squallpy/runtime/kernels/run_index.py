@@ -30,10 +30,10 @@ from squallpy.runtime.kernels.intrinsics import load, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, called, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.page_watch import mark_written
-from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.postings import ALONE, renumber, unlink
 from squallpy.runtime.kernels.primary_index import agree, agree_records, hash_record, is_by_runs
 from squallpy.runtime.kernels.stored_keys import is_key, key_at, key_of_record, move_key
+from squallpy.runtime.kernels.stored_payloads import move_payload
 
 ALLOWED: Final = 12
 """Entries and records that may be passed for each row that is added."""
@@ -148,9 +148,8 @@ def drop_from_run(frame: Vector, record: int, count: int) -> None:
         return
     if last == follower or begins_run(frame, last):
         _leave(frame, last)
-    places, broad = frame[at.PLACES], 8 * frame[at.PAYLOAD]
     move_key(frame, last, record)
-    copy(frame[places + at.WORDS] + record * broad, frame[places + at.WORDS] + last * broad, frame[at.PAYLOAD])
+    move_payload(frame, last, record)
     renumber(frame, last, record)
     mark_written(frame, record)
     if begins_run(frame, record):

@@ -75,7 +75,7 @@ class SortedIndex:
         known = order.equal + 1 if order.heights else nodes.EXTENTS if order.extents else nodes.NO_SUMMARY
         rings = [ring.code for ring in payload.rings]
         ends = pool_layout.RINGS + len(rings)
-        fixed = [width, payload.width, len(rings), self._stride, ends, known, ends + 4, 0, 0, 0, 0, 0]
+        fixed = [width, payload.width, len(rings), self._stride, ends, known, ends + 4, *[0] * 7]
         regions = {"entries": _BIRTH * nodes.FANOUT * self._stride, "nodes": _BIRTH * nodes.HEADER}
         self._area = Area(
             storage,

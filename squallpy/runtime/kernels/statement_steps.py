@@ -32,10 +32,11 @@ from squallpy.runtime.kernels.kernel_compiler import (
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.monomial_sums import multiply_monomials, sum_monomials
-from squallpy.runtime.kernels.payload_products import combine
+from squallpy.runtime.kernels.payload_products import combine, is_count
 from squallpy.runtime.kernels.pool_records import probed
 from squallpy.runtime.kernels.slice_lookup import sliced_records
 from squallpy.runtime.kernels.stored_keys import key_at, word_at
+from squallpy.runtime.kernels.stored_payloads import tagged_lane, tagged_payload, tagged_word
 
 # Operations, the first word of a step. The second is the step's length.
 PROBE: Final = 0
@@ -163,10 +164,9 @@ def _look_up(program: Vector, step: int, columns: Words, places: Words) -> tuple
     if kind != PROBE or rows.shape[0] != n:  # else everyone found one, and stays where it is
         columns = _picked(program, lists + bound + 2 * binds, live, columns, rows)
         places = _moved(places, rows)
-    regions = frame[at.PLACES]
-    words, unit, broad = frame[regions + at.WORDS], frame[at.UNIT], frame[at.PAYLOAD]
+    unit = frame[at.UNIT]
     for j in range(rows.shape[0]):
-        places[source, j] = words + 8 * records[j] * broad
+        places[source, j] = tagged_payload(frame, records[j])
     for k in range(lists + bound, lists + bound + 2 * binds, 2):
         position, register = program[k], program[k + 1]
         for j in range(rows.shape[0]):
@@ -181,10 +181,9 @@ def _look_through(program: Vector, step: int, columns: Words, places: Words) -> 
     first, n = step + LISTS + bound, columns.shape[1]
     last = first + 2 * program[step + COUNTS + 1]
     given = _given(program, step + LISTS, bound, columns)
-    words, broad = frame[frame[at.PLACES] + at.WORDS], 8 * frame[at.PAYLOAD]
-    there = probed(frame, given)
+    broad, there = 8 * frame[at.PAYLOAD], probed(frame, given)
     for i in range(n):
-        there[i] = words + there[i] * broad if there[i] >= 0 else 0
+        there[i] = tagged_payload(frame, there[i]) if there[i] >= 0 else 0
     if program[step + NOTED] != 0:
         noted = probed(_words_at(program[step + NOTED]), given)
         for i in range(n):
@@ -192,7 +191,7 @@ def _look_through(program: Vector, step: int, columns: Words, places: Words) -> 
                 there[i] = program[step + BEFORE] + noted[i] * broad
     found = np.empty(n, np.int64)
     for i in range(n):
-        found[i] = i if there[i] != 0 and load(there[i], program[first]) != 0 else -1
+        found[i] = i if there[i] != 0 and tagged_word(frame, there[i], program[first]) != 0 else -1
     rows, _ = _among(found)
     program[step + FOUND] += rows.shape[0]
     program[step + TRIED] += n
@@ -201,7 +200,7 @@ def _look_through(program: Vector, step: int, columns: Words, places: Words) -> 
         places = _moved(places, rows)
     for k in range(first + 2, last, 2):
         for j in range(rows.shape[0]):
-            columns[program[k + 1], j] = load(there[rows[j]], program[k])
+            columns[program[k + 1], j] = tagged_word(frame, there[rows[j]], program[k])
     return columns, places
 
 
@@ -288,7 +287,7 @@ def _emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, W
         return np.empty((1, 0), np.int64), _summed_product(outcome, columns, places)
     keys = _given(outcome, 1, width, columns)
     words = np.empty((n, outcome[width + 1]), np.int64)
-    here, broad, lane = address(words), 8 * outcome[width + 1], width + 2
+    here, broad, lane, room = address(words), 8 * outcome[width + 1], width + 2, np.empty(2, np.int64)
     while lane < outcome.shape[0]:
         offset, size, ring, factors = outcome[lane], outcome[lane + 1], outcome[lane + 2], outcome[lane + 3]
         lane += 4
@@ -309,9 +308,10 @@ def _emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, W
             lane = stop
             continue
         for f in range(lane, lane + 3 * factors, 3):
-            source, there, kind = outcome[f], 8 * outcome[f + 1], outcome[f + 2]
+            source, there, kind = outcome[f], outcome[f + 1], outcome[f + 2]
             for i in range(n):
-                combine(here + i * broad + 8 * offset, places[source, i] + there, kind)
+                factor = tagged_lane(places[source, i], there, is_count(kind), address(room))
+                combine(here + i * broad + 8 * offset, factor, kind)
         lane += 3 * factors
     return keys, words
 

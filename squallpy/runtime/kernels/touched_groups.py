@@ -16,6 +16,7 @@ from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.primary_index import hash_record
 from squallpy.runtime.kernels.run_index import seek_record
 from squallpy.runtime.kernels.stored_keys import WIDE, key_at
+from squallpy.runtime.kernels.stored_payloads import read_payload
 from squallpy.runtime.kernels.trigger_steps import GROW, call, frame_at, may_repeat, upsert_rows
 
 NOTE: Final = 9  # the address of `add_noted_rows` in the table of addresses
@@ -26,7 +27,7 @@ _POOL_BITS: Final = 16
 @inlined
 def _ask(source: Vector, scratch: int, keys: int, rows: int) -> None:
     """Note the hashes of keys and where they are peeked in a view, and ask for the lines of these records."""
-    places, width, broad = source[at.PLACES], source[at.KEY], source[at.PAYLOAD]
+    places, width, broad = source[at.PLACES], source[at.KEY], source[at.BROAD]
     (table, shape), words = table_of(source[places]), source[places + at.WORDS]
     for row in range(rows):
         h = hash_record(source, keys + 8 * row * width)
@@ -39,8 +40,8 @@ def _ask(source: Vector, scratch: int, keys: int, rows: int) -> None:
         entry = load(table, position)
         if is_of(entry, h):
             prefetch(key_at(source, (entry & LOW) - 1))
-            prefetch(words + 8 * ((entry & LOW) - 1) * broad)
-            prefetch(words + 8 * (entry & LOW) * broad - 8)  # its end is perhaps in the next line
+            prefetch(words + ((entry & LOW) - 1) * broad)
+            prefetch(words + (entry & LOW) * broad - 8)  # its end is perhaps in the next line
 
 
 @inlined
@@ -71,7 +72,7 @@ def _note(touched: Vector, source: Vector, keys: int, first: int, rows: int) -> 
             start, h = load(scratch, at.CHUNK + i), load(scratch, i)
             found = seek_record(source, other, form, start, h, key)
             if found >= 0:
-                copy(words + 8 * count * broad, source[there + at.WORDS] + 8 * found * broad, broad)
+                read_payload(source, found, words + 8 * count * broad)
             else:
                 for word in range(broad):
                     store(words + 8 * count * broad, word, 0)

@@ -110,7 +110,7 @@ class QueryProgram:
         changes.inputs.append((own, rows.mult))
         places = np.unique(own[:, :3], axis=0)
         _, slots = pool.slice(0, places)
-        old_keys, old_mult = pool.keys[slots], pool.words[slots, 0]
+        old_keys, old_mult = pool.keys_of(slots), pool.words_of(slots)[:, 0]
         old = self._sum_rows_left(places, old_keys, old_mult)
         new = self._sum_rows_left(places, np.vstack([old_keys, own]), np.concatenate([old_mult, rows.mult]))
         grows = bool((self._ring.add(old, new) == new).all())

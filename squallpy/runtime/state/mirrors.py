@@ -148,7 +148,7 @@ class _Rows:
     def take(self, slots: Words) -> Records:
         """Copy the rows of some slots."""
         if self._pool is not None:
-            return self._pool.keys_of(slots), self._pool.words.take(slots, axis=0)
+            return self._pool.keys_of(slots), self._pool.words_of(slots)
         assert self._all is not None
         return self._all[0].take(slots, axis=0), self._all[1].take(slots, axis=0)
 

@@ -67,6 +67,7 @@ class PoolLayout:
         agreeing: The columns that the rows of a group agree on.
         adaptive: Whether its indexes suit what comes: runs of records, and records that go.
         narrow: Whether its keys have words of 32 bits as long as these hold them.
+        small: Whether counts have 32 bits and exact sums 64 as long as these hold them.
     """
 
     name: str
@@ -81,6 +82,7 @@ class PoolLayout:
     agreeing: tuple[int, ...] = ()
     adaptive: bool = False
     narrow: bool = False
+    small: bool = False
 
     def open(self, storage: Storage) -> Container:
         """Make the pool, or open what storage has of it."""
@@ -91,8 +93,8 @@ class PoolLayout:
             return GroupedRows(self.key_width - 1, self.agreeing, self.slices, storage, name)
         if self.listed:
             return RowList(self.key_width, self.payload, storage, name)
-        slices, orders, group = self.slices, self.orders, self.group
-        return Pool(self.key_width, self.payload, slices, storage, name, orders, group, self.adaptive, self.narrow)
+        slices, orders, group, held = self.slices, self.orders, self.group, (self.adaptive, self.narrow, self.small)
+        return Pool(self.key_width, self.payload, slices, storage, name, orders, group, *held)
 
     def __post_init__(self) -> None:
         assert "/" not in self.name and self.name not in ("", "dictionary"), f"{self.name!r} cannot name a pool's files"

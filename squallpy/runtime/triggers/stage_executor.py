@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from squallpy.base.records import dataclass
+from squallpy.base.rings import Cofactor
 from squallpy.base.timing import SILENT, Trace
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.codegen.statement_code import touched_name
@@ -48,6 +49,8 @@ def driver_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
 
 
 def _view_layouts(plan: Plan, names: Collection[str]) -> tuple[PoolLayout, ...]:
+    # Products with blocks read their other factors, too, where they stand.
+    has_blocks = any(isinstance(ring, Cofactor) for p in (*plan.pools, *plan.results) for ring in p.payload.rings)
     return tuple(
         PoolLayout(
             p.name,
@@ -60,6 +63,7 @@ def _view_layouts(plan: Plan, names: Collection[str]) -> tuple[PoolLayout, ...]:
             group=p.group,
             adaptive=True,
             narrow=True,
+            small=not has_blocks,
         )
         for p in plan.pools
         if p.name in names
