@@ -20,6 +20,7 @@ from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.radix_sort import ascending
 from squallpy.runtime.kernels.run_index import find_record
 from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
+from squallpy.runtime.kernels.stored_payloads import word_of_payload
 from squallpy.runtime.kernels.tree.lookup import end_between
 from squallpy.runtime.kernels.tree.nodes import FANOUT, entry_at
 from squallpy.runtime.kernels.tree.update import upsert_entries
@@ -291,7 +292,7 @@ def _advance(extremes: int, steps: int, is_first: int, _c: int, _d: int, _e: int
         key = touched[touched[at.PLACES] + at.KEYS] + 8 * record * touched[at.KEY]
         there = find_record(source, key)
         was = load(_payload(touched, record), counted) > 0
-        now = there >= 0 and load(_payload(source, there), counted) > 0
+        now = there >= 0 and word_of_payload(source, there, counted) > 0
         found = _enter_group(extremes, _read_group(extremes, key), steps)
         if found < 0:
             return -2
