@@ -174,7 +174,7 @@ def test_metrics_say_what_each_view_takes_and_profiles_where_time_goes(
     ]
     assert spans(room) >= EXPECTED[options[1]]
     rows = last["M_CLICKS_2"]
-    assert rows["keys"] == 3 * 2 * 4 and rows["payloads"] == 3 * 8 and rows["index"] > 0  # keys of 32 bits
+    assert rows["keys"] == 3 * 2 * 4 and rows["payloads"] == 3 * 4 and rows["index"] > 0  # keys of 32 bits
 
 
 TURNS = """CREATE STREAM few (a INT) USING csv OPTIONS (path 'few.csv');
