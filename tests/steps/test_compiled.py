@@ -17,11 +17,12 @@ from squallpy.testing.step_tests import list_step_tests, run_steps
 
 FILES = list_step_tests()
 SAMPLE = (
-    # keys: texts, NULLs, decimals and integers without room, none at all; sums without room
+    # keys: texts, NULLs, decimals and integers without room, none at all; sums and counts without room
     "group_by",
     "bigint_least_join",
     "join_keys_outgrow",
     "join_sums_outgrow",
+    "join_counts_outgrow",
     # multiplicities that come and go, batches without rows
     "delete_first_join",
     "delete_first_self",
