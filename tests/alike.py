@@ -55,6 +55,7 @@ SOME = {
     "runtime/test_compiled_code.py::differential_compiled_ranges": 1,
     "runtime/test_compiled_code.py::differential_compiled_sums_of_doubles": 0,
     "runtime/test_compiled_code.py::differential_compiled_texts": 0,
+    "runtime/test_compiled_code.py::differential_compiled_texts_that_are_many": 0,
     "runtime/test_deep_queries.py::test_what_is_deeper_or_multiplied_is_refused_in_a_line": 2,
     "runtime/test_deep_queries.py::test_what_is_long_or_deep_runs": 5,
     "runtime/test_grouping.py::differential_programs_and_vectors": 12,

@@ -14,7 +14,8 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {  # by module
     ),
     "intrinsics": ("lowest", "prefetch"),
     "text_steps": (
-        *("begins_with", "intern", "leading", "offset_of", "same_text", "search", "size_of", "text_bytes", "texts_at"),
+        *("ask_texts", "begins_with", "intern", "leading", "offset_of", "same_text", "search", "size_of"),
+        *("text_bytes", "texts_at"),
     ),
     "real_steps": (
         *("mean_of", "ordinal", "real_add", "real_divide", "real_key", "real_multiply", "real_of"),

@@ -46,6 +46,7 @@ ARROW: Final = {  # the buffers that a column is read from, by the kind of its t
 }  # fmt: skip
 
 _SCANNED: Final = {Kind.BOOLEAN, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP}
+_TEXTS_AHEAD: Final = 16  # rows for whose texts a dictionary is asked at a time
 
 RESERVED: Final = {
     "given", "steps", "batch", "first", "rows", "row", "block", "chosen", "i", "dictionary", "sums", "key", "last",
@@ -264,6 +265,7 @@ class _Group(GroupBody):
     looked_through: set[tuple[str, bool]] = field(default_factory=set)  # columns, and whether they may be NULL
     scan: Lines = field(default_factory=lambda: Lines(depth=3))
     compared: list[str] = field(default_factory=list)  # columns for whose lines rows that a scan has chosen ask
+    numbered: list[str] = field(default_factory=list)  # columns of texts whose numbers are keys
     texts: int = 0
 
     def code(self) -> GroupCode:
@@ -282,6 +284,8 @@ class _Group(GroupBody):
             text, place = self._row.text(key), f"short_texts + {8 * self.texts * SHORT_TEXTS}"
             number = self.names("number")
             self.texts += 1
+            if key.id in self._fields:
+                self.numbered.append(self.at[self._fields[key.id]])
             found = f"number_of(dictionary, {place}, {text.address}, {text.length}, steps)"
             self.body(f"{number} = {found}" + (f" if {text.known} else -1" if text.known else ""))
             self.body(f"if {number} == -2:")
@@ -376,6 +380,10 @@ class _Group(GroupBody):
     def _rows(self, lines: Lines) -> None:
         if not self.scan.lines:
             lines("for row in range(rows):")
+            if self.numbered:
+                lines(f"    if row & {_TEXTS_AHEAD - 1} == 0:")
+            for at in self.numbered:
+                lines(f"        ask_texts(dictionary, {at} + 4 * row, {at}_bytes, min({_TEXTS_AHEAD}, rows - row))")
             lines("    fits = 1")
             return
         ahead = 64 if self.compared else 0

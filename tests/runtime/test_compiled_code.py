@@ -200,6 +200,34 @@ def differential_compiled_texts(tmp_path: Path) -> None:
         assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1])
 
 
+NAMES = """CREATE STREAM r (s VARCHAR, t VARCHAR NOT NULL, x INT) USING csv OPTIONS (path 'r', op 'op');
+SELECT s, t, SUM(x) AS x FROM r GROUP BY s, t;"""
+
+
+def differential_compiled_texts_that_are_many(tmp_path: Path) -> None:
+    """A dictionary that is asked for texts ahead: long and short ones, NULLs, in it and new, parts of an array."""
+    engines = [VolatileEngine(compile="wait"), VolatileEngine()]
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(NAMES, tmp_path / str(number), {})
+    code, draw = engines[0]._code, Random(0)
+    assert isinstance(code, CompiledPlan) and "ask_texts(" in code.code.text
+    for batch, rows in enumerate((20_000, 1, 17, 3_000, 3_000)):
+        numbers = [draw.randrange(15_000 * batch + 20_000) for _ in range(rows + 5)]
+        named = pa.table(
+            {
+                "s": [None if n % 50 == 0 else f"Kunde#ä{n:09}" if n % 7 else f"{n % 100}" for n in numbers],
+                "t": ["" if n % 30 == 0 else f"{n:03}" * (n % 13) for n in numbers],
+                "x": [n % 9 for n in numbers],
+                "__mult": [draw.choice((1, 1, -1)) for _ in numbers],
+            }
+        )
+        found = [engine.push({"r": named.slice(5)}) for engine in engines]
+        assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1])
+    assert len(engines[0]._executor._direct._store.dictionary) > 30_000
+    assert sorted_rows(engines[0].result()) == sorted_rows(engines[1].result())
+
+
 REAL_SUMS = """CREATE STREAM r (k INT NOT NULL, x DOUBLE, b BOOLEAN, n INT) USING csv OPTIONS (path 'r'{op});
 CREATE STREAM t (k INT NOT NULL, y DOUBLE, g VARCHAR) USING csv OPTIONS (path 't');
 SELECT g, SUM(x) AS sx, SUM(x * y) AS xy, SUM(-y * n) AS yn, AVG(y) AS ay, COUNT(*) AS n FROM r JOIN t ON r.k = t.k

@@ -8,12 +8,16 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from squallpy.runtime.kernels.dictionary import same_bytes
-from squallpy.runtime.kernels.intrinsics import load, load8
+from squallpy.runtime.kernels.dictionary import COUNT, same_bytes
+from squallpy.runtime.kernels.hash_index import ask, table_of
+from squallpy.runtime.kernels.hashing import hash_bytes
+from squallpy.runtime.kernels.intrinsics import load, load8, load32
 from squallpy.runtime.kernels.kernel_compiler import called, inlined
 from squallpy.runtime.kernels.trigger_steps import GROW, INTERN, call
 
 NAMES: Final = 8  # in the table of addresses, behind room for rows: the frame of the dictionary
+_FEW: Final = 1 << 14  # texts of a dictionary that stays in the cache
+_SHORT: Final = 8  # bytes of texts that are mostly known without it (`number_of`)
 
 
 def text_bytes(text: str) -> npt.NDArray[np.uint8]:
@@ -44,6 +48,17 @@ def size_of(steps: int, number: int) -> int:
 def intern(steps: int, start: int, length: int) -> int:
     """Return the number of a text in the dictionary; −2 if there is no memory."""
     return call(load(steps, INTERN), load(steps, NAMES), start, length, load(steps, GROW), 0, 0)
+
+
+@called
+def ask_texts(dictionary: int, offsets: int, texts: int, rows: int) -> None:
+    """Ask for the cache lines by which rows' texts will be looked up in a large dictionary, unless most are short."""
+    if load(load(dictionary, 0), COUNT) < _FEW or load32(offsets, rows) - load32(offsets, 0) <= _SHORT * rows:
+        return
+    table, shape = table_of(load(dictionary, 1))
+    for row in range(rows):
+        start = load32(offsets, row)
+        ask(table, shape, hash_bytes(texts + start, load32(offsets, row + 1) - start))
 
 
 @called
