@@ -20,7 +20,7 @@
     payload_columns · payload_arithmetic · payload_products       lanes of views
     payload_sums                                                  the sum of many payloads
     cofactor_blocks · cofactor_lifting                            elements of the cofactor ring
-    cofactor_products · cofactor_tiles                            their products, and sums of these
+    cofactor_products · cofactor_tiles · cofactor_sums            their products, and sums of these
     monomial_sums                                                 those of a degree above 1
     statement_steps · batch_expressions · radix_sort              statements over pools; rows of Arrow batches
     string_columns · dictionary · content_hash · column_packing   strings ↔ integers; hashes of contents; rows as bytes

@@ -29,6 +29,7 @@ from squallpy.runtime.kernels.cofactor_blocks import (
     values_of,
     what_of,
 )
+from squallpy.runtime.kernels.cofactor_sums import add_factor
 from squallpy.runtime.kernels.cofactor_tiles import (
     ENTRY,
     FACTOR,
@@ -53,17 +54,19 @@ from squallpy.runtime.kernels.cofactor_tiles import (
     TOTAL,
     TRIPLES,
     WIDE,
-    add_factor,
     add_odd,
     add_totals,
     begin_asking,
     begin_scales,
     factor_at,
+    has_odd_rows,
+    is_turned,
     lines_of,
     padded,
     read_block,
     read_scale,
     read_value,
+    rectangle_of,
     scales,
     weigh_after,
     weigh_before,
@@ -101,7 +104,7 @@ def workspace(code: int, factors: Vector, start: int, stop: int) -> Words:
     for f in range(start, stop, 3):
         if what_of(factors[f + 2]) != SCALAR:
             m, first = size_of(factors[f + 2]), first_of(factors[f + 2])
-            count, sums = count + 1, sums + padded(values_of(m)) + m * padded(first)
+            count, sums = count + 1, sums + padded(values_of(m)) + rectangle_of(m, first)
             lines += lines_of(m, is_compensated(code)) if what_of(factors[f + 2]) == BLOCK else 0
     wide, head = padded(size) + LANES, padded(HEAD + FACTOR * count + size + 2 * lines)
     words = np.zeros(head + ROW_WORDS * count + 2 * sums + 4 * TILE * wide + LANES, np.int64)
@@ -135,7 +138,7 @@ def workspace(code: int, factors: Vector, start: int, stop: int) -> Words:
         store(at, OWN, here)
         here += 8 * padded(values_of(size_of(kind)))
         store(at, RECTANGLE, here)
-        here += 8 * size_of(kind) * padded(last)
+        here += 8 * rectangle_of(size_of(kind), last)
         store(at, ROWS, rows + 8 * ROW_WORDS * number)
         for i in range(lines_of(size_of(kind), is_compensated(code)) if what_of(kind) == BLOCK else 0):
             store(line, 0, factors[chosen])
@@ -176,7 +179,7 @@ def _add_tile(
     compensated: bool,
 ) -> None:
     """Add the products of a tile's rows."""
-    n, odd = load(work, FACTORS), 0
+    n, odd, count, pitch = load(work, FACTORS), 0, places.shape[1], places.strides[1]
     begin_scales(work)
     for f in range(start, stop if (stop - start) // 3 > n else start, 3):
         if what_of(factors[f + 2]) == SCALAR:
@@ -185,24 +188,27 @@ def _add_tile(
     for number in range(n):
         at = factor_at(work, number)
         f, kind = load(at, ENTRY), load(at, KIND)
-        for k in range(rows):
-            if what_of(kind) == LIFTED:
+        if what_of(kind) == LIFTED:
+            for k in range(rows):
                 value = value_of(factors, f, columns, places, row + k)
                 odd |= read_value(at, k, value, number_of(kind), compensated)
-            else:
-                odd |= read_block(at, k, places[factors[f], row + k] + 8 * factors[f + 1], size_of(kind))
+        else:
+            place, offset = address(places) + places.strides[0] * factors[f] + pitch * row, 8 * factors[f + 1]
+            for k in range(rows):
+                read_block(at, k, load(place, 0) + offset)
+                place += pitch
+            odd |= has_odd_rows(at, size_of(kind), rows)
     counts = hashes = scales(work)
     for number in range(n):
         at = factor_at(work, number)
         hashes = weigh_hash(at, hashes)
-        counts = weigh_before(at, counts)
+        counts = weigh_before(at, counts, compensated)
     add_totals(work, rows, counts, hashes)
     after = spread_word(1)
     for number in range(n - 1, -1, -1):
-        after = weigh_after(factor_at(work, number), after)
+        after = weigh_after(factor_at(work, number), after, compensated)
     if odd != 0:
         add_odd(work, rows)
-    count, pitch = places.shape[1], places.strides[1]
     then = address(places) + pitch * min(row + TILE, count - TILE)
     begin_asking(work, row % TILE == 0 and row + TILE < count)
     for number in range(n):
@@ -268,9 +274,12 @@ def settle(words: int, o: int) -> None:
         _settle_run(sums + 8 * first, far, own, low, m, compensated)
         for i in range(m):
             row = sums + 8 * (size + triangle(first + i))
-            _settle_run(row, far, rectangle, low, first, compensated)
+            if is_turned(m, first):
+                for j in range(first):
+                    _settle_run(row + 8 * j, far, rectangle + 8 * (j * padded(m) + i), low, 1, compensated)
+            else:
+                _settle_run(row, far, rectangle + 8 * i * padded(first), low, first, compensated)
             _settle_run(row + 8 * first, far, own + 8 * (m + triangle(i)), low, i + 1, compensated)
-            rectangle += 8 * padded(first)
     for j in range(0, 2 * low, BYTES):
         store_packed(load(work, SUMS) + j, spread(0.0))
     store(work, TOTAL, 0)

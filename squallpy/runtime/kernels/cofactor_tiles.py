@@ -2,10 +2,9 @@
 
     read_block, read_value     where each row has a factor, and its count
     weigh_before, weigh_after  products of the counts of all other factors, of all rows of the tile at once
-    add_factor                 values, and rectangles with the factors before, added to the sums of all rows
+    ask_some                   lines of the next tile, between any two registers of sums
 
-Loops over rows are not unrolled (`rolled`): adders are busy anyway, and with them more code than a cache of
-instructions has room for took a third longer.
+What is added up of them is in `cofactor_sums`.
 """
 
 from typing import Final
@@ -21,15 +20,16 @@ from squallpy.runtime.kernels.cofactor_blocks import (
     values_of,
     within,
 )
-from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, prefetch, rolled, store
+from squallpy.runtime.kernels.intrinsics import as_word, load, prefetch, rolled, store
 from squallpy.runtime.kernels.kernel_compiler import called, inlined
 from squallpy.runtime.kernels.packed_reals import (
     BYTES,
     LANES,
     Packed,
     PackedWords,
-    load_packed,
-    load_some,
+    as_reals,
+    has_others,
+    load_some_words,
     load_words,
     lower_reals,
     multiply_add,
@@ -75,14 +75,14 @@ RECTANGLE: Final = 3  # and that of its rectangle
 ROWS: Final = 4  # where it has a word of each row of a tile, for each of the following
 FACTOR: Final = 5
 
-_PLACE: Final = 0  # where the element is,
-_COUNT: Final = 1  # its count
+PLACE: Final = 0  # where the element is,
+COUNTS: Final = 1  # its count
 _HASH: Final = 2  # and hash;
 _TIMES: Final = 3  # the product of the counts of all other factors,
-_OWN: Final = 4  # as a double, and what is left of it,
-_AFTER: Final = 6  # that of those behind it,
-_BEFORE: Final = 8  # that of those before it,
-_SCALE: Final = 10  # and its own count
+OWN_TIMES: Final = 4  # as a double, and what is left of it,
+AFTER: Final = 6  # that of those behind it,
+BEFORE: Final = 8  # that of those before it,
+OWN_COUNT: Final = 10  # and its own count
 _LIFTED: Final = 12  # elements that are lifted of values, of eight words each
 ROW_WORDS: Final = TILE * (_LIFTED + 8)
 _LIFTED_LOW: Final = 2
@@ -108,16 +108,24 @@ def scaled(x: Packed, y: Packed, u: Packed, v: Packed) -> tuple[Packed, Packed]:
 
 
 @inlined
-def read_block(at: int, k: int, there: int, m: int) -> int:
-    """Note for row `k` of a tile where the element of m variables is; return whether it has what is not finite, as not
-    0."""
-    rows, odd = load(at, ROWS) + 8 * k, 0
-    store(rows, TILE * _PLACE, there)
-    store(rows, TILE * _COUNT, load(there, COUNT))
+def read_block(at: int, k: int, there: int) -> None:
+    """Note for row `k` of a tile where the element is."""
+    rows = load(at, ROWS) + 8 * k
+    store(rows, TILE * PLACE, there)
+    store(rows, TILE * COUNTS, load(there, COUNT))
     store(rows, TILE * _HASH, load(there, HASH))
-    for i in range(m):
-        odd |= load(there, ODD + i)
-    return odd
+
+
+@inlined
+def has_odd_rows(at: int, m: int, rows: int) -> int:
+    """Return whether an element of m variables of a tile's rows has what is not finite, as not 0."""
+    found = spread_word(0)
+    for j in range(0, m, LANES):
+        row = load(at, ROWS)
+        for _ in range(rows):
+            found = found | load_some_words(load(row, TILE * PLACE) + 8 * (ODD + j), m - j)
+            row = rolled(row + 8)
+    return has_others(found, 0)
 
 
 @inlined
@@ -141,8 +149,8 @@ def read_value(at: int, k: int, value: float, number: int, compensated: bool) ->
         square = spread(p)
         error = where_finite(square, multiply_add(spread(x), spread(x), -square))
         store_some(there + 8 * (ODD + 2 + _LIFTED_LOW), error, 1)
-    store(rows, TILE * _PLACE + k, there)
-    store(rows, TILE * _COUNT + k, 1)
+    store(rows, TILE * PLACE + k, there)
+    store(rows, TILE * COUNTS + k, 1)
     store(rows, TILE * _HASH + k, hashed)
     return odd
 
@@ -166,33 +174,36 @@ def scales(work: int) -> PackedWords:
 
 
 @inlined
-def _put_reals(at: int, words: PackedWords) -> None:
-    """Store words as doubles, and what these have not room for."""
+def _put_reals(at: int, words: PackedWords, compensated: bool) -> None:
+    """Store words as doubles, and for compensated sums what these have not room for."""
+    if not compensated:
+        store_packed(at, as_reals(words))
+        return
     x, y = two_sum(upper_reals(words) * spread(4294967296.0), lower_reals(words))  # both are exact
     store_packed(at, x)
     store_packed(at + BYTES, y)
 
 
 @inlined
-def weigh_before(at: int, before: PackedWords) -> PackedWords:
+def weigh_before(at: int, before: PackedWords, compensated: bool) -> PackedWords:
     """Note the products of counts before a factor; return those with its own."""
     rows = load(at, ROWS)
-    counts = load_words(rows + BYTES * _COUNT)
+    counts = load_words(rows + BYTES * COUNTS)
     store_words(rows + BYTES * _TIMES, before)
-    _put_reals(rows + BYTES * _BEFORE, before)
-    _put_reals(rows + BYTES * _SCALE, counts)
+    _put_reals(rows + BYTES * BEFORE, before, compensated)
+    _put_reals(rows + BYTES * OWN_COUNT, counts, compensated)
     return before * counts
 
 
 @inlined
-def weigh_after(at: int, after: PackedWords) -> PackedWords:
+def weigh_after(at: int, after: PackedWords, compensated: bool) -> PackedWords:
     """Note the products of counts behind a factor, and of all others; return those with its own."""
     rows = load(at, ROWS)
     times = load_words(rows + BYTES * _TIMES) * after
     store_words(rows + BYTES * _TIMES, times)
-    _put_reals(rows + BYTES * _OWN, times)
-    _put_reals(rows + BYTES * _AFTER, after)
-    return after * load_words(rows + BYTES * _COUNT)
+    _put_reals(rows + BYTES * OWN_TIMES, times, compensated)
+    _put_reals(rows + BYTES * AFTER, after, compensated)
+    return after * load_words(rows + BYTES * COUNTS)
 
 
 @inlined
@@ -223,12 +234,24 @@ def add_odd(work: int, rows: int) -> None:
         kind, own = load(at, KIND), load(at, ROWS)
         first = first_of(kind)
         for k in range(rows):
-            there, times = load(own, TILE * _PLACE + k), load(own, TILE * _TIMES + k)
+            there, times = load(own, TILE * PLACE + k), load(own, TILE * _TIMES + k)
             for i in range(size_of(kind)):
                 some = load(there, ODD + i)
                 if some != 0:
                     some = count_triples.times(some, times)
                     store(triples, first + i, count_triples.add(load(triples, first + i), some))
+
+
+@inlined
+def is_turned(m: int, first: int) -> bool:
+    """True if the rectangle of m variables with those before them takes fewer registers row by row of the latter."""
+    return first * padded(m) < m * padded(first)
+
+
+@inlined
+def rectangle_of(m: int, first: int) -> int:
+    """Count the doubles of a rectangle, whose rows have whole registers."""
+    return min(first * padded(m), m * padded(first))
 
 
 @inlined
@@ -240,7 +263,7 @@ def lines_of(m: int, compensated: bool) -> int:
 @inlined
 def steps_of(m: int, first: int) -> int:
     """Count the registers of sums that a factor's products are added to."""
-    return (padded(values_of(m)) + m * padded(first)) // LANES
+    return (padded(values_of(m)) + rectangle_of(m, first)) // LANES
 
 
 @inlined
@@ -251,7 +274,7 @@ def begin_asking(work: int, some: bool) -> None:
 
 
 @inlined
-def _ask_some(work: int, then: int, source_pitch: int, pitch: int) -> None:
+def ask_some(work: int, then: int, source_pitch: int, pitch: int, times: int = 1) -> None:
     """Ask for the next few lines of each of the next tile's rows.
 
     So the waits for them are spread over the whole of a tile: of a burst of requests most would wait for each other.
@@ -260,9 +283,10 @@ def _ask_some(work: int, then: int, source_pitch: int, pitch: int) -> None:
         then: Where the address of the first source is, in the first of these rows.
         source_pitch: Bytes from there to that of the next source.
         pitch: And to that of the next row.
+        times: How many registers of sums come next.
     """
     line, steps = load(work, ASKED), load(work, STEPS)
-    due = load(work, DUE) + load(work, LINES_COUNT)
+    due = load(work, DUE) + times * load(work, LINES_COUNT)
     while due >= steps:
         row, behind = then + source_pitch * load(line, 0), load(line, 1)
         for k in range(TILE):
@@ -270,141 +294,3 @@ def _ask_some(work: int, then: int, source_pitch: int, pitch: int) -> None:
         line, due = rolled(line + 16), due - steps
     store(work, ASKED, line)
     store(work, DUE, due)
-
-
-@inlined
-def add_factor(
-    work: int,
-    at: int,
-    m: int,
-    first: int,
-    is_last: bool,
-    rows: int,
-    compensated: bool,
-    then: int,
-    source_pitch: int,
-    pitch: int,
-) -> None:
-    """Add the products of a tile's rows that have variables of a factor and of those before it.
-
-    Args:
-        m: How many variables the factor has.
-        first: The place of the first of these in the product.
-        then: Where the next tile's rows have the addresses of their elements, as of `_ask_some`.
-    """
-    _add_values(work, at, m, rows, compensated, then, source_pitch, pitch)
-    if first > 0:
-        _scale_sums(work, at, m, rows, compensated)
-        _add_rectangle(work, at, m, first, rows, compensated, then, source_pitch, pitch)
-    if not is_last:
-        _extend_prefix(work, at, m, first, rows, compensated)
-
-
-@inlined
-def _add_values(
-    work: int, at: int, m: int, rows: int, compensated: bool, then: int, source_pitch: int, pitch: int
-) -> None:
-    """Add values of a factor, as often as the counts of all others say."""
-    to, low, own, n = load(at, OWN), load(work, LOW), load(at, ROWS), values_of(m)
-    begin, far, left = 8 * (ODD + m), 8 * n, n
-    while left > 0:
-        _ask_some(work, then, source_pitch, pitch)
-        total: Packed = load_packed(to)
-        errors: Packed = load_packed(to + low)
-        row = own
-        for _ in range(rows):
-            there = load(row, TILE * _PLACE) + begin
-            a, u = load_some(there, left), spread(as_float(load(row, TILE * _OWN)))
-            if compensated:
-                v = spread(as_float(load(row, TILE * (_OWN + 1))))
-                x, y = scaled(a, load_some(there + far, left), u, v)
-                total, t = two_sum(total, x)
-                errors = errors + (t + y)
-            else:
-                total = multiply_add(a, u, total)
-            row = rolled(row + 8)
-        store_packed(to, total)
-        if compensated:
-            store_packed(to + low, errors)
-        to, begin, left = rolled(to + BYTES), begin + BYTES, left - LANES
-
-
-@inlined
-def _put_scaled(at: int, low: int, a: Packed, b: Packed, times: int, compensated: bool) -> None:
-    """Store values times a count, a double and what is left of it a run of words behind.
-
-    Double-doubles are not normalised: a lower half is below a few units of the upper one's last place.
-    """
-    u = spread(as_float(load(times, 0)))
-    if compensated:
-        x, y = scaled(a, b, u, spread(as_float(load(times, TILE))))
-        store_packed(at, x)
-        store_packed(at + low, y)
-    else:
-        store_packed(at, a * u)
-
-
-@inlined
-def _scale_sums(work: int, at: int, m: int, rows: int, compensated: bool) -> None:
-    """Scale a factor's sums by the counts behind it."""
-    to, low, row, far = load(work, SCALED), load(work, PREFIX_LOW), load(at, ROWS), 8 * values_of(m)
-    for _ in range(rows):
-        there = load(row, TILE * _PLACE) + 8 * (ODD + m)
-        for j in range(0, m, LANES):
-            a = load_some(there + 8 * j, m - j)
-            b = load_some(there + far + 8 * j, m - j) if compensated else a
-            _put_scaled(to + 8 * j, low, a, b, row + 8 * TILE * _AFTER, compensated)
-        row = rolled(row + 8)
-        to += 8 * padded(m)
-
-
-@inlined
-def _extend_prefix(work: int, at: int, m: int, first: int, rows: int, compensated: bool) -> None:
-    """Scale the sums so far by a factor's count, and put its own, scaled by the counts before it, behind them."""
-    to, low, row, far = load(work, PREFIX), load(work, PREFIX_LOW), load(at, ROWS), 8 * values_of(m)
-    for _ in range(rows):
-        if first > 0 and load(row, TILE * _COUNT) != 1:
-            for j in range(0, first, LANES):
-                a = load_packed(to + 8 * j)
-                b = load_packed(to + low + 8 * j) if compensated else a
-                _put_scaled(to + 8 * j, low, a, b, row + 8 * TILE * _SCALE, compensated)
-        there = load(row, TILE * _PLACE) + 8 * (ODD + m)
-        for j in range(0, m, LANES):
-            a = load_some(there + 8 * j, m - j)
-            b = load_some(there + far + 8 * j, m - j) if compensated else a
-            _put_scaled(to + 8 * (first + j), low, a, b, row + 8 * TILE * _BEFORE, compensated)
-        row = rolled(row + 8)
-        to += load(work, WIDE)
-
-
-@inlined
-def _add_rectangle(
-    work: int, at: int, m: int, first: int, rows: int, compensated: bool, then: int, source_pitch: int, pitch: int
-) -> None:
-    """Add the products of m values of a factor and those before them, for all rows of a tile."""
-    to, low, stride, wide = load(at, RECTANGLE), load(work, LOW), 8 * padded(m), 8 * padded(first)
-    values, columns, far, row = load(work, SCALED), load(work, PREFIX), load(work, PREFIX_LOW), load(work, WIDE)
-    last = values + 8 * m
-    while values != last:
-        column = columns
-        while column != columns + wide:
-            _ask_some(work, then, source_pitch, pitch)
-            total: Packed = load_packed(to)
-            errors: Packed = load_packed(to + low)
-            x_at, u_at = values, column
-            for _ in range(rows):
-                x, u = spread(as_float(load(x_at, 0))), load_packed(u_at)
-                if compensated:
-                    p, e = scaled(x, spread(as_float(load(x_at + far, 0))), u, load_packed(u_at + far))
-                    total, t = two_sum(total, p)
-                    errors = errors + (t + e)
-                else:
-                    total = multiply_add(x, u, total)
-                x_at = rolled(x_at + stride)
-                u_at += row
-            store_packed(to, total)
-            if compensated:
-                store_packed(to + low, errors)
-            to += BYTES
-            column = rolled(column + BYTES)
-        values = rolled(values + 8)

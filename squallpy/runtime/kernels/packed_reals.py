@@ -84,6 +84,7 @@ def _operator(kind: Any, function: Any, instruction: str) -> None:
 for _function, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
     _operator(_packed, _function, _instruction)
 _operator(_words, operator.mul, "mul")
+_operator(_words, operator.or_, "or_")
 
 
 class _Negation(templates.AbstractTemplate):
@@ -203,6 +204,20 @@ def load_words(builder: Any, address: Any) -> Any:
     return builder.load(builder.inttoptr(address, _WORDS.as_pointer()), align=8)
 
 
+@operation(_words(_int, _int))
+def load_some_words(builder: Any, address: Any, count: Any) -> Any:
+    """Load `count` words at `address`, as `load_some` does doubles."""
+    place, none = builder.inttoptr(address, _WORDS.as_pointer()), ir.Constant(_WORDS, [0] * LANES)
+    return _call(builder, "masked.load.v8i64.p0v8i64", _WORDS, place, _I32(8), _first(builder, count), none)
+
+
+@operation(_int(_words, _int))
+def has_others(builder: Any, words: Any, word: Any) -> Any:
+    """Return 1 if one of the words is another than `word`, else 0."""
+    lanes, all_lanes = builder.icmp_signed("!=", words, _spread(builder, word)), ir.IntType(LANES)
+    return builder.zext(builder.icmp_signed("!=", builder.bitcast(lanes, all_lanes), all_lanes(0)), _I64)
+
+
 @operation(_void(_int, _words))
 def store_words(builder: Any, address: Any, value: Any) -> Any:
     """Store all words at `address`."""
@@ -213,6 +228,12 @@ def store_words(builder: Any, address: Any, value: Any) -> Any:
 def spread_word(builder: Any, value: Any) -> Any:
     """Fill all lanes with one word."""
     return _spread(builder, value)
+
+
+@operation(_packed(_words))
+def as_reals(builder: Any, words: Any) -> Any:
+    """Convert words to doubles, rounded."""
+    return builder.sitofp(words, _VECTOR)
 
 
 @operation(_packed(_words))

@@ -132,10 +132,14 @@ class Replay(RowBatches):
         """Count the rows of each stream in the first batches."""
         found = self._found.get(batches)
         if found is None:
-            if len(self._found) > 2:  # NB: a batch ends where the next one begins
-                self._found.clear()
-            rows = self._rows(batches) if self.earlier else batches * self.batch_rows
-            found = self._found[batches] = ORDERS[self.order](self.sizes, min(rows, self.total))
+            ahead = _AHEAD if batches - 1 in self._found else 1  # NB: a batch ends where the next one begins
+            self._found.clear()
+            for each in range(batches, batches + ahead):
+                rows = self._rows(each) if self.earlier else each * self.batch_rows
+                self._found[each] = ORDERS[self.order](self.sizes, min(rows, self.total))
+                if rows >= self.total:
+                    break
+            found = self._found[batches]
         return found
 
     def _rows(self, batches: int) -> int:
@@ -147,6 +151,9 @@ class Replay(RowBatches):
         return rows + batches * self.batch_rows
 
 
+_AHEAD = (
+    32  # batches whose ends are computed at once: one by one, each would wait for a cache that batches have emptied
+)
 LEAP_ROWS = 1_000_000  # rows of a large batch, in which a new generation repeats earlier ones
 
 
