@@ -3,9 +3,17 @@
 import numpy as np
 import pytest
 
-from squallpy.runtime.kernels.arena_tables import GOLDEN, HALF, KEY, LINE
 from squallpy.runtime.kernels.kernel_compiler import VECTOR, Vector, address, kernel
-from squallpy.runtime.kernels.line_addresses import address_eight, count_eight, pick_eight
+from squallpy.runtime.kernels.line_addresses import (
+    GOLDEN,
+    HALF,
+    KEY,
+    LINE,
+    address_eight,
+    count_eight,
+    part_eight,
+    pick_eight,
+)
 
 TABLE, SHIFT = 1 << 20, 5 << 32
 
@@ -29,6 +37,11 @@ def _pick(words: Vector, count: int, flag: int, bits: int, to: Vector) -> int:
 def _count(items: Vector, count: int, counts: Vector, amount: int) -> None:
     for i in range(0, count, 8):
         count_eight(address(items) + 8 * i, count - i, address(counts), amount)
+
+
+@kernel(f"int64({VECTOR}, int64, int64, {VECTOR})")
+def _part(words: Vector, buckets: int, first: int, to: Vector) -> int:
+    return part_eight(address(words), buckets, first, address(to))
 
 
 def test_words_with_a_flag() -> None:
@@ -60,3 +73,17 @@ def test_lines_of_words(buckets: int) -> None:
         of = (((given & KEY) * GOLDEN & HALF) * buckets) >> 32
         assert (words[:count] == given).all() and (lines[:count] == TABLE + LINE * of + 1).all()
         assert (words[count:] == -1).all() and (lines[count:] == -1).all()
+
+
+def test_words_of_two_lines() -> None:
+    draw, buckets = np.random.default_rng(3), 6
+    for first in range(0, buckets, 2):
+        for _ in range(20):
+            words = draw.integers(1, 1 << 40, 8) * draw.integers(0, 2, 8)
+            behind = ((((words & KEY) * GOLDEN & HALF) * buckets) >> 32) - first
+            to = np.zeros(16, np.int64)
+            apart = _part(words, buckets, first, to)
+            for half in range(2):
+                here = words[(words != 0) & (behind == half)].tolist()
+                assert to[8 * half : 8 * half + 8].tolist() == here + [0] * (8 - len(here))
+            assert apart == np.count_nonzero((words != 0) & (behind >> 1 != 0))

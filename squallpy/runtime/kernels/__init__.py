@@ -7,7 +7,7 @@
     pool_layout · pool_records · postings · buddy_allocator       what a pool is made of
     record_exchange · fixpoint_steps                              records that take others' places; semi-naive iteration
     grouped_rows · grouped_tasks · grouped_steps · grouped_batch  fixpoints of groups, and their iteration
-    grouped_blocks · grouped_changes                              what is gathered for a table, and done in it
+    grouped_blocks · grouped_nodes · grouped_changes              what is gathered for a node, and done in its table
     grouped_entries · grouped_contents                            what grouped rows are made of
     numbered_keys                                                 keys by small numbers
     arena_tables · line_comparison                                small hash tables in one arena

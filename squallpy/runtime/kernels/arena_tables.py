@@ -15,24 +15,20 @@ from typing import Final
 
 from squallpy.runtime.kernels.intrinsics import load, load32, lowest, store, store32
 from squallpy.runtime.kernels.kernel_compiler import inlined
+from squallpy.runtime.kernels.line_addresses import GOLDEN, HALF, KEY, LINE, part_eight
 from squallpy.runtime.kernels.line_comparison import equal32, equal64
 
 KEYS: Final = 0  # kinds of entries: 4 bytes shifted by these
 WORDS: Final = 1
 PAIRS: Final = 2
 UNIT: Final = 16
-KEY: Final = (1 << 28) - 1
-"""Bits of a word's key."""
 OWNED: Final = 1  # flag of heads, for callers
 CLASSES: Final = 40
 STATE: Final = 1 + CLASSES
 """Words of an arena's state: units that were ever used, and the first free block + 1 of each class."""
 ROOM: Final = 8  # times its size, a table that grows may take so much of an arena
 
-LINE: Final = 64  # bytes of a bucket
 _LENGTH: Final = 0xFFFFFFFF
-GOLDEN: Final = 0x9E3779B1  # 2³² by the golden ratio
-HALF: Final = (1 << 32) - 1
 
 
 @inlined
@@ -187,20 +183,13 @@ def free_place(table: int, places: int, key: int, kind: int) -> int:
 
 @inlined
 def _double(table: int, places: int, target: int) -> None:
-    """Copy words to a table with twice as many buckets: those of a bucket to two of them, in order.
+    """Copy words to a table of zeros with twice as many buckets: those of a bucket to two of them, in order.
 
     The other way, to look for a free place for each, waits for the word before to be stored.
     """
     buckets, left = places >> 3, 0
     for b in range(buckets):
-        near, far = 0, 0
-        for i in range(8):
-            word = load(table, 8 * b + i)
-            behind = bucket_among(word, 2 * buckets) - 2 * b
-            is_far, is_here = behind & 1, 1 if word != 0 and behind >> 1 == 0 else 0
-            store(target, 16 * b + (8 + far if is_far == 1 else near), word if is_here == 1 else 0)
-            near, far = near + (is_here & ~is_far), far + (is_here & is_far)
-            left += (1 if word != 0 else 0) - is_here
+        left += part_eight(table + LINE * b, 2 * buckets, 2 * b, target + 2 * LINE * b)
     for at in range(places if left > 0 else 0):
         word = load(table, at)
         if word != 0 and bucket_among(word, buckets) != at >> 3:

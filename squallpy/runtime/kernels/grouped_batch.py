@@ -9,7 +9,6 @@ are noted until then.
 from typing import Final
 
 from squallpy.runtime.kernels.arena_tables import (
-    KEY,
     UNIT,
     WORDS,
     block_of,
@@ -55,10 +54,11 @@ from squallpy.runtime.kernels.grouped_tasks import (
 )
 from squallpy.runtime.kernels.intrinsics import load, lowest, prefetch, shift_right, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
-from squallpy.runtime.kernels.line_addresses import count_eight
+from squallpy.runtime.kernels.line_addresses import KEY, count_eight
 from squallpy.runtime.kernels.memory_area import HEAD
 
 _BYTES: Final = 8 * RECORD
+_NEAR: Final = 16  # records for whose nodes' marks is asked in advance
 
 # Words of the state of a batch.
 PHASE: Final = 0
@@ -186,6 +186,7 @@ def enqueue(first: int, records: int, firsts: int, queue: Vector) -> tuple[int, 
     items, nodes = 0, 0
     for r in range(records):
         record = first + _BYTES * r
+        prefetch(firsts + 16 * load(first + _BYTES * min(r + _NEAR, records - 1), 0))
         node = load(record, 0)
         other = load(firsts, 2 * node)
         if other & LOW == 0:

@@ -9,7 +9,7 @@ records.
 
 from typing import Final
 
-from squallpy.runtime.kernels.arena_tables import LINE, WORDS, block_of, bucket_among, places_of
+from squallpy.runtime.kernels.arena_tables import WORDS, block_of, bucket_among, places_of
 from squallpy.runtime.kernels.grouped_entries import (
     LOW,
     ROWS,
@@ -24,7 +24,7 @@ from squallpy.runtime.kernels.grouped_entries import (
 from squallpy.runtime.kernels.grouped_tasks import LIST, QUEUED, RECORD, amount_of, items_of, kind_of_record
 from squallpy.runtime.kernels.intrinsics import load, prefetch, shift_right, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, inlined
-from squallpy.runtime.kernels.line_addresses import address_eight
+from squallpy.runtime.kernels.line_addresses import LINE, address_eight
 
 BLOCK: Final = 64  # items of a block, or those of one node that has more, and its nodes at most
 NOTE: Final = 64  # bytes for each node of a block

@@ -9,11 +9,11 @@ word is in the cache.
 
 from typing import Final
 
-from squallpy.runtime.kernels.arena_tables import KEY
 from squallpy.runtime.kernels.grouped_blocks import valid_places
 from squallpy.runtime.kernels.grouped_entries import CHOSEN, COUNT, ONLY, TAG
 from squallpy.runtime.kernels.intrinsics import load, lowest, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import inlined
+from squallpy.runtime.kernels.line_addresses import KEY
 from squallpy.runtime.kernels.line_comparison import equal64
 
 SINGLE: Final = 1 << COUNT | CHOSEN | ONLY

@@ -9,9 +9,7 @@ from typing import Final
 import numpy as np
 
 from squallpy.runtime.kernels.arena_tables import (
-    KEY,
     KEYS,
-    LINE,
     ROOM,
     UNIT,
     block_of,
@@ -63,6 +61,7 @@ from squallpy.runtime.kernels.kernel_compiler import (
     kernel,
     making,
 )
+from squallpy.runtime.kernels.line_addresses import KEY, LINE
 from squallpy.runtime.kernels.line_comparison import equal32
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.memory_regions import Words

@@ -10,7 +10,6 @@ iteration and number, and pairs only where these are large.
 from typing import Final
 
 from squallpy.runtime.kernels.arena_tables import (
-    KEY,
     OWNED,
     PAIRS,
     STATE,
@@ -34,6 +33,7 @@ from squallpy.runtime.kernels.arena_tables import (
 )
 from squallpy.runtime.kernels.intrinsics import load, load32, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, inlined
+from squallpy.runtime.kernels.line_addresses import KEY
 from squallpy.runtime.kernels.memory_area import CONSTANTS
 
 # Regions of the area, each an address and a number of words in the frame.

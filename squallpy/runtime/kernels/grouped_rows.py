@@ -22,9 +22,10 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels import grouped_batch as at
 from squallpy.runtime.kernels import grouped_contents as contents
 from squallpy.runtime.kernels import grouped_entries as entries
-from squallpy.runtime.kernels.arena_tables import KEY, LINE, OWNED, UNIT
+from squallpy.runtime.kernels.arena_tables import OWNED, UNIT
 from squallpy.runtime.kernels.grouped_steps import propagate
 from squallpy.runtime.kernels.grouped_tasks import DEEPEST, QUEUED, RECORD, count_tasks, list_tasks
+from squallpy.runtime.kernels.line_addresses import KEY, LINE
 from squallpy.runtime.kernels.memory_area import CONSTANTS, Area
 from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
 from squallpy.runtime.kernels.numbered_keys import NumberedKeys

@@ -8,7 +8,7 @@ may be any. It is chosen so that a node has its changes, of all groups, at about
 
 from typing import Final
 
-from squallpy.runtime.kernels.arena_tables import KEY, LINE, WORDS, block_of, length_of, places_of
+from squallpy.runtime.kernels.arena_tables import WORDS, block_of, length_of, places_of
 from squallpy.runtime.kernels.grouped_entries import (
     CHOSEN,
     CHOSEN_BIT,
@@ -25,7 +25,7 @@ from squallpy.runtime.kernels.grouped_entries import (
 )
 from squallpy.runtime.kernels.intrinsics import load, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
-from squallpy.runtime.kernels.line_addresses import pick_eight
+from squallpy.runtime.kernels.line_addresses import KEY, LINE, pick_eight
 
 DEEPEST: Final = 255  # the last level; what is behind it is on that level, too
 RECORD: Final = 4  # words of a record, so that none is in two cache lines

@@ -5,16 +5,22 @@ guesses wrong when it ends.
 
     address_eight(items, words, lines, 3, shift, table, buckets, mark)   →   three words, three lines
     pick_eight(line, 8, flag, bits, to)                                  →   of its words with a flag these bits
+    part_eight(line, 2 * buckets, first, to)                             →   its words in the two lines that it becomes
     count_eight(items, 3, counts, 1)                                     →   numbers of three groups, each 1 more
 """
 
-from typing import Any
+from typing import Any, Final
 
 from llvmlite import ir
 from numba import types
 
-from squallpy.runtime.kernels.arena_tables import GOLDEN, HALF, KEY, LINE
 from squallpy.runtime.kernels.intrinsics import operation
+
+KEY: Final = (1 << 28) - 1
+"""Bits of a word's key."""
+LINE: Final = 64  # bytes of a bucket
+GOLDEN: Final = 0x9E3779B1  # 2³² by the golden ratio
+HALF: Final = (1 << 32) - 1
 
 _I1, _I32, _I64, _LANES = ir.IntType(1), ir.IntType(32), ir.IntType(64), 8
 _VECTOR, _BITS = ir.VectorType(_I64, _LANES), ir.VectorType(_I1, _LANES)
@@ -48,6 +54,12 @@ def _first(builder: Any, count: Any) -> Any:
     return builder.icmp_unsigned("<", ir.Constant(_VECTOR, list(range(_LANES))), _spread(builder, count))
 
 
+def _bucket(builder: Any, words: Any, buckets: Any) -> Any:
+    """Compute the buckets of words as `bucket_among` does."""
+    hashed = builder.and_(builder.mul(builder.and_(words, _constant(KEY)), _constant(GOLDEN)), _constant(HALF))
+    return builder.lshr(builder.mul(hashed, _spread(builder, builder.and_(buckets, _I64(HALF)))), _constant(32))
+
+
 def _some(builder: Any, words: Any, count: Any) -> Any:
     """Load the first of eight words, so many, and zeros."""
     there = _first(builder, count)
@@ -68,8 +80,7 @@ def address_eight(
     there = _first(builder, count)
     some = _some(builder, items, count)
     found = builder.add(some, _spread(builder, shift))
-    hashed = builder.and_(builder.mul(builder.and_(found, _constant(KEY)), _constant(GOLDEN)), _constant(HALF))
-    bucket = builder.lshr(builder.mul(hashed, _spread(builder, builder.and_(buckets, _I64(HALF)))), _constant(32))
+    bucket = _bucket(builder, found, buckets)
     line = builder.or_(
         builder.add(builder.mul(bucket, _constant(LINE)), _spread(builder, table)), _spread(builder, mark)
     )
@@ -94,6 +105,30 @@ def pick_eight(builder: Any, words: Any, count: Any, flag: Any, bits: Any, to: A
     compress = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
     builder.call(compress, [builder.and_(some, _spread(builder, bits)), builder.inttoptr(to, pointer), chosen])
     return builder.ctpop(builder.zext(builder.bitcast(chosen, ir.IntType(_LANES)), _I64))
+
+
+@operation(_int(_int, _int, _int, _int))
+def part_eight(builder: Any, words: Any, buckets: Any, first: Any, to: Any) -> Any:
+    """Copy the words of a bucket, which is to be two of so many, to these two lines, of zeros: those of each in order.
+
+    Returns how many words stand in neither, as their own bucket had no room for them.
+
+    Args:
+        first: The number of the first of the two.
+    """
+    pointer = _I64.as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [_VECTOR, pointer, _BITS])
+    name = "llvm.masked.compressstore.v8i64"
+    compress = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    some = builder.load(_point(builder, words), align=8)
+    behind = builder.sub(_bucket(builder, some, buckets), _spread(builder, first))
+    there = builder.icmp_unsigned("!=", some, _constant(0))
+    for half in range(2):
+        here = builder.and_(there, builder.icmp_unsigned("==", behind, _constant(half)))
+        line = builder.add(to, _I64(LINE * half))
+        builder.call(compress, [some, builder.inttoptr(line, pointer), here])
+    apart = builder.and_(there, builder.icmp_unsigned(">", behind, _constant(1)))
+    return builder.ctpop(builder.zext(builder.bitcast(apart, ir.IntType(_LANES)), _I64))
 
 
 @operation(_void(_int, _int, _int, _int))
