@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 
-from squallpy.base.types import Kind, Type
+from squallpy.base.types import RANGES, Kind, Type
 
 Value = bool | int | float | str  # in the physical form of its type (`base/types.py`)
 
@@ -33,6 +33,11 @@ _TIMESTAMP = re.compile(
     r"([+-]?[0-9]{4,6})(?:-([0-9]{1,2})(?:-([0-9]{1,2})"
     r"(?:[ T]([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?([^0-9.].*)?)?)?)?)?)?",
     re.DOTALL,
+)
+_DAY_TO_SECOND = re.compile(
+    r"(?P<named>INTERVAL\s+(?P<minus>-?)')?(?P<sign>[+-]?)([0-9]{1,9}) ([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})"
+    r"(?:\.([0-9]{1,9}))?(?(named)'\s+DAY\s+TO\s+SECOND)",
+    re.IGNORECASE,
 )
 _OFFSET = re.compile(r"([+-])([0-9]{2})(?:([0-9]{2})([0-9]{2})?|:([0-9]{2})(?::([0-9]{2}))?)?")
 SHORT_ZONES = {
@@ -145,6 +150,23 @@ def _timestamp(text: str, type: Type) -> int:
     return since // timedelta(microseconds=1)
 
 
+def _day_to_second(text: str, type: Type) -> int:
+    """Read microseconds; digits after the sixth of a second are cut off."""
+    match = _DAY_TO_SECOND.fullmatch(text.strip(CONTROLS))
+    if match is None:
+        raise ValueError(text)
+    days, hours, minutes, seconds = (int(part) for part in match.groups()[3:7])
+    if hours > 23 or minutes > 59 or seconds > 59:
+        raise ValueError(text)
+    micros = ((days * 24 + hours) * 60 + minutes) * 60_000_000 + seconds * 1_000_000
+    micros += int((match[8] or "")[:6].ljust(6, "0"))
+    found = -micros if (match["minus"] == "-") != (match["sign"] == "-") else micros
+    least, most = RANGES[type.kind]
+    if not least <= found <= most:
+        raise ValueError(text)
+    return found
+
+
 @lru_cache(maxsize=256)
 def _zone(name: str) -> tzinfo:
     """Read a time zone: Z, +h, +hh, +[h]h:[m]m, +hhmm, +hh:mm:ss, the same after UTC, GMT or UT, or a region's name."""
@@ -178,5 +200,5 @@ def _region(name: str) -> tzinfo:
 
 _PARSERS: dict[Kind, Callable[[str, Type], Value]] = {
     Kind.BOOLEAN: _boolean, Kind.INT: _integer, Kind.BIGINT: _integer, Kind.DECIMAL: _decimal, Kind.DOUBLE: _double,
-    Kind.DATE: _date, Kind.TIMESTAMP: _timestamp,
+    Kind.DATE: _date, Kind.TIMESTAMP: _timestamp, Kind.DAY_TO_SECOND: _day_to_second,
 }  # fmt: skip

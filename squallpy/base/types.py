@@ -9,6 +9,7 @@
 | VARCHAR         | Arrow string                                        |
 | DATE            | int64 days since 1970-01-01                         |
 | TIMESTAMP       | int64 microseconds since 1970-01-01, no time zone   |
+| INTERVAL DAY TO SECOND | int64 microseconds                            |
 | ARRAY, MAP, STRUCT | a VARCHAR, their JSON without spaces; MAP and STRUCT as objects |
 | INTERVAL        | only in the binder: (months, days, microseconds)     |
 """
@@ -28,6 +29,7 @@ class Kind(Enum):
     VARCHAR = "VARCHAR"
     DATE = "DATE"
     TIMESTAMP = "TIMESTAMP"
+    DAY_TO_SECOND = "INTERVAL DAY TO SECOND"
     INTERVAL = "INTERVAL"
     NULL = "NULL"  # the type of a bare NULL; coerces to any other
 
@@ -103,6 +105,10 @@ class Type:
         return self.kind in (Kind.DATE, Kind.TIMESTAMP)
 
     @property
+    def is_interval(self) -> bool:
+        return self.kind in (Kind.INTERVAL, Kind.DAY_TO_SECOND)
+
+    @property
     def is_wide(self) -> bool:
         """True if a value may not fit in 64 bits."""
         return self.kind is Kind.DECIMAL and self.precision > 18
@@ -115,17 +121,20 @@ class Type:
     @property
     def is_ordered(self) -> bool:
         """True if keys of the type are ordered as the values are (of wide decimals, those that fit in 64 bits)."""
-        return self.is_numeric or self.is_temporal
+        return self.is_numeric or self.is_temporal or self.kind is Kind.DAY_TO_SECOND
 
 
 BOOLEAN, INT, BIGINT = Type(Kind.BOOLEAN), Type(Kind.INT), Type(Kind.BIGINT)
 DOUBLE, VARCHAR, DATE, TIMESTAMP = Type(Kind.DOUBLE), Type(Kind.VARCHAR), Type(Kind.DATE), Type(Kind.TIMESTAMP)
-INTERVAL, NULL = Type(Kind.INTERVAL), Type(Kind.NULL)
+DAY_TO_SECOND, INTERVAL, NULL = Type(Kind.DAY_TO_SECOND), Type(Kind.INTERVAL), Type(Kind.NULL)
 MOST_DIGITS = 38
 """The digits of the longest DECIMAL."""
 
-YEARS = {Kind.DATE: (-719_162, 2_932_896), Kind.TIMESTAMP: (-62_135_596_800_000_000, 253_402_300_799_999_999)}
-"""First and last values of DATEs and TIMESTAMPs: those of the years 1 to 9999."""
+RANGES = {
+    Kind.DATE: (-719_162, 2_932_896), Kind.TIMESTAMP: (-62_135_596_800_000_000, 253_402_300_799_999_999),
+    Kind.DAY_TO_SECOND: (2 - 2**63, 2**63 - 1),
+}  # fmt: skip
+"""First and last values of DATEs and TIMESTAMPs, those of the years 1 to 9999, and the longest INTERVALs."""
 
 
 def nested_type(shape: Shape, types: Iterable[Type], names: Iterable[str] = ()) -> Type:
@@ -162,7 +171,7 @@ def common(left: Type, right: Type) -> Type | None:
         return DOUBLE
     if left.is_temporal and right.is_temporal:
         return TIMESTAMP
-    return None
+    return DAY_TO_SECOND if left.is_interval and right.is_interval else None
 
 
 def unify(types: list[Type]) -> Type | None:

@@ -15,7 +15,7 @@ from functools import reduce
 
 from squallpy.base.keys import HOLE, LEAST, NULL, is_plain, least_as_held, null_of
 from squallpy.base.records import dataclass
-from squallpy.base.types import YEARS, Kind, Type
+from squallpy.base.types import RANGES, Kind, Type
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Column, Expr, Literal
 
@@ -209,6 +209,10 @@ class RowExpressions:
             return self._let(f"1 - {a.code}", a.known, call)
         if name == "is_null":
             return self._is_null(self.value(args[0]).known)
+        if name == "micros":
+            return self.value(args[0])
+        if name == "day_to_second":
+            return self._within(self.value(args[0]), *RANGES[call.type.kind])
         if name in _PARTS and args[0].type.kind is Kind.DATE:
             a = self.value(args[0])
             return self._let(f"part_of_date({a.code}, {_PARTS.index(name)})", a.known, call, 0, 9999)
@@ -227,9 +231,9 @@ class RowExpressions:
             values, pick = [self.value(arg) for arg in args], min if name == "least" else max
             ends = pick(v.least for v in values), pick(v.most for v in values)
             return self._let(f"{pick.__name__}({', '.join(v.code for v in values)})", None, call, *ends)
-        if name in _ARITHMETIC and (call.type.is_exact or call.type.kind in YEARS):
+        if name in _ARITHMETIC and (call.type.is_exact or call.type.kind in RANGES):
             value = self._arithmetic(_ARITHMETIC[name], self.value(args[0]), self.value(args[1]), str(call))
-            return self._within(value, *YEARS[call.type.kind]) if call.type.kind in YEARS else value
+            return self._within(value, *RANGES[call.type.kind]) if call.type.kind in RANGES else value
         raise NotCompilable(f"{call.name} in {call}")
 
     def _magnitude(self, expr: Expr) -> Value:
@@ -432,8 +436,8 @@ def bounds(type: Type) -> tuple[int, int]:
         return 0, 1
     if type.kind is Kind.INT:
         return -(2**31), 2**31 - 1
-    if type.kind in YEARS:
-        return YEARS[type.kind]
+    if type.kind in RANGES:
+        return RANGES[type.kind]
     if type.kind is Kind.DECIMAL and not type.is_wide:
         return 1 - 10**type.precision, 10**type.precision - 1
     return -_LIMIT, _LIMIT - 1

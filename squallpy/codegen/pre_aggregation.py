@@ -42,10 +42,12 @@ MARKS_WORDS: Final = 2  # behind them, if it has marks: the address of bits, and
 
 ARROW: Final = {  # the buffers that a column is read from, by the kind of its type
     Kind.BOOLEAN: "bool", Kind.INT: "int64", Kind.BIGINT: "int64", Kind.DECIMAL: "decimal128", Kind.DATE: "date32[day]",
-    Kind.TIMESTAMP: "timestamp[us]", Kind.VARCHAR: "string", Kind.DOUBLE: "double",
+    Kind.TIMESTAMP: "timestamp[us]", Kind.DAY_TO_SECOND: "duration[us]", Kind.VARCHAR: "string", Kind.DOUBLE: "double",
 }  # fmt: skip
 
-_SCANNED: Final = {Kind.BOOLEAN, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP}
+_SCANNED: Final = {
+    Kind.BOOLEAN, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.DAY_TO_SECOND,
+}  # fmt: skip
 _TEXTS_AHEAD: Final = 16  # rows for whose texts a dictionary is asked at a time
 
 RESERVED: Final = {

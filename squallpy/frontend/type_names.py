@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
+from squallpy.base.types import BIGINT, BOOLEAN, DATE, DAY_TO_SECOND, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
 
 TYPE_NAMES: dict[str, Type] = {
     "BOOLEAN": BOOLEAN, "BOOL": BOOLEAN,
@@ -22,7 +22,11 @@ WITH_LENGTH = ("VARCHAR", "CHAR")
 
 def declared_type(name: str, parameters: Sequence[int] = ()) -> Type:
     """Find the type of a column that is declared so: UUID  →  VARCHAR        TIMESTAMP WITH TIME ZONE  →  TIMESTAMP"""
+    if " ".join(name.upper().split()) == DAY_TO_SECOND.kind.value:
+        return DAY_TO_SECOND
     first = name.split()[0]
+    if first.upper() == "INTERVAL":
+        raise SquallError("SQ2008", f"{name} is no type of columns", hint="write INTERVAL DAY TO SECOND")
     return VARCHAR if first.upper() in DECLARED_NAMES and len(parameters) < 2 else named_type(first, parameters)
 
 

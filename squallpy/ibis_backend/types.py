@@ -1,5 +1,7 @@
 """Types of Ibis as ours: int8 → TINYINT, uint32 → BIGINT; what SQL here has no type for is refused by name."""
 
+from functools import partial
+
 import ibis.common.exceptions as com
 import ibis.expr.datatypes as dt
 from ibis.backends.sql.datatypes import SqlglotType
@@ -10,6 +12,7 @@ from squallpy.base.types import Kind, Shape, Type
 _SCALARS = {
     Kind.BOOLEAN: dt.boolean, Kind.INT: dt.int32, Kind.BIGINT: dt.int64, Kind.DOUBLE: dt.float64,
     Kind.VARCHAR: dt.string, Kind.DATE: dt.date, Kind.TIMESTAMP: dt.timestamp, Kind.NULL: dt.null,
+    Kind.DAY_TO_SECOND: partial(dt.Interval, "us"),
 }  # fmt: skip
 _UNSIGNED = {dt.UInt8: "SMALLINT", dt.UInt16: "INT", dt.UInt32: "BIGINT"}
 _REFUSED = (dt.Binary, dt.Time, dt.Interval, dt.MACADDR, dt.INET, dt.GeoSpatial, dt.UInt64, dt.Null)

@@ -11,12 +11,13 @@ from squallpy.base.types import BIGINT, DOUBLE, INT, MOST_DIGITS, VARCHAR, Kind,
 from squallpy.logical.expressions import Cast, Expr, Literal
 
 WIDE = Context(prec=2 * MOST_DIGITS, rounding=ROUND_HALF_UP)  # NB: Python's default context rounds to 28 digits
-ALWAYS = frozenset({Kind.BOOLEAN, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP})
 NUMBERS = frozenset({Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE})
+ALWAYS = NUMBERS | {Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.DAY_TO_SECOND}
 CASTS: dict[Kind, frozenset[Kind]] = {
     Kind.VARCHAR: ALWAYS,
     Kind.DATE: frozenset({Kind.TIMESTAMP, Kind.VARCHAR}),
     Kind.TIMESTAMP: frozenset({Kind.DATE, Kind.VARCHAR}),
+    Kind.DAY_TO_SECOND: frozenset({Kind.VARCHAR}),
     **{kind: NUMBERS | {Kind.VARCHAR, Kind.BOOLEAN} for kind in (*NUMBERS, Kind.BOOLEAN)},
 }
 
@@ -112,6 +113,11 @@ def _convert(value: Any, source: Type, target: Type) -> Any:
     match target.kind:
         case Kind.VARCHAR:
             return _text(Literal(value, source))
+        case Kind.DAY_TO_SECOND:
+            months, days, micros = value
+            if months:
+                raise ValueError(value)
+            return _is_in_range(days * 86_400_000_000 + micros, -(2**63), 2**63)
         case Kind.DATE:
             return value // 86_400_000_000
         case Kind.TIMESTAMP:
@@ -153,6 +159,8 @@ def _text(literal: Literal) -> str:
         case Kind.DATE | Kind.TIMESTAMP:
             bare = text.split("'")[1]
             return bare.rstrip("0") if "." in bare else bare
+        case Kind.DAY_TO_SECOND:
+            return text
         case Kind.DOUBLE:
             return text.replace("e-0", "e-")
     return text.lower()

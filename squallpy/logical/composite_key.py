@@ -10,7 +10,17 @@ from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Call, Cast, Expr, Literal, is_null
 
 SPELLED = frozenset(
-    {Kind.BOOLEAN, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP, Kind.VARCHAR}
+    {
+        Kind.BOOLEAN,
+        Kind.INT,
+        Kind.BIGINT,
+        Kind.DECIMAL,
+        Kind.DOUBLE,
+        Kind.DATE,
+        Kind.TIMESTAMP,
+        Kind.DAY_TO_SECOND,
+        Kind.VARCHAR,
+    }
 )
 
 

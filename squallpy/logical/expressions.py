@@ -364,12 +364,23 @@ def show_literal(literal: Literal) -> str:
             return f"DATE '{EPOCH + timedelta(days=value)}'"
         case Kind.TIMESTAMP:
             return f"TIMESTAMP '{datetime(1970, 1, 1) + timedelta(microseconds=value)}'"
+        case Kind.DAY_TO_SECOND:
+            return show_day_to_second(value)
         case Kind.DECIMAL if literal.type.scale:
             digits = str(abs(value)).rjust(literal.type.scale + 1, "0")
             return ("-" if value < 0 else "") + digits[: -literal.type.scale] + "." + digits[-literal.type.scale :]
         case Kind.BOOLEAN:
             return str(value).upper()
     return str(value)
+
+
+def show_day_to_second(micros: int) -> str:
+    """Write a length of time as Spark does: −1500000 µs  →  INTERVAL '-0 00:00:01.5' DAY TO SECOND"""
+    seconds, rest = divmod(abs(micros), 1_000_000)
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86_400
+    fraction = f".{rest:06}".rstrip("0") if rest else ""
+    time = f"{'-' * (micros < 0)}{days} {hours % 24:02}:{minutes % 60:02}:{seconds % 60:02}{fraction}"
+    return f"INTERVAL '{time}' DAY TO SECOND"
 
 
 ROUNDED = {"total": "+", "difference": "-", "product": "*", "remainder": "%"}

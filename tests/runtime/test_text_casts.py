@@ -12,11 +12,25 @@ from hypothesis import strategies as st
 
 from squallpy.base.errors import SquallError
 from squallpy.base.text_casts import parse
-from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind, Type, decimal
+from squallpy.base.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DAY_TO_SECOND,
+    DOUBLE,
+    INT,
+    RANGES,
+    TIMESTAMP,
+    VARCHAR,
+    Kind,
+    Type,
+    decimal,
+)
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.coercion import convert
 from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Cast, Column, Literal
+from squallpy.runtime.evaluate.casts import cast
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.text_column_casts import column_type, parse_texts
@@ -171,3 +185,32 @@ def fault_numbers_of_too_many_digits(tmp_path: Path, line: str, scale: int) -> N
     found = {row["n"]: row["x"] for row in source.read(0, source.rows, ("n", "x")).to_pylist()}
     expected = dict(enumerate(held(texts, decimal(38, scale)).to_pylist()))
     assert found == {n: value for n, value in expected.items() if value is not None}
+
+
+@given(
+    st.lists(st.none() | st.integers(*RANGES[Kind.DAY_TO_SECOND]) | st.sampled_from([0, -1, 999_999, 86_399_999_999]))
+)
+def test_intervals_are_written_and_read(micros: list[int | None]) -> None:
+    """A column is written as each value is, which is read again, with and without the words around it."""
+    values = from_arrow(pa.array(micros, pa.int64()), BIGINT)
+    written = to_arrow(cast(values, DAY_TO_SECOND, VARCHAR, len(micros), "x"), VARCHAR, len(micros))
+    assert written.to_pylist() == [convert(each, DAY_TO_SECOND, VARCHAR) for each in micros]
+    bare = [text and text.removeprefix("INTERVAL '").removesuffix("' DAY TO SECOND") for text in written.to_pylist()]
+    for texts in (written, pa.array(bare, pa.string())):
+        assert parse_texts(texts, DAY_TO_SECOND).view(pa.int64()).to_pylist() == micros
+
+
+@pytest.mark.parametrize(
+    "text, micros",
+    {
+        "1 2:3:4": 93_784_000_000, "+0 00:00:00.1234567": 123_456,
+        "interval -'-1 00:00:00'  day to  SECOND": 86_400_000_000,
+        "INTERVAL '1 00:00:00'": None, "1 00:00:00' DAY TO SECOND": None, "0 24:00:00": None, "0 00:60:00": None,
+        "1": None, "": None, "1 day": None, "999999999 00:00:00": None,
+    }.items(),
+)  # fmt: skip
+def test_texts_of_intervals(text: str, micros: int | None) -> None:
+    try:
+        assert parse(text, DAY_TO_SECOND) == micros
+    except ValueError:
+        assert micros is None

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import squallpy.runtime.formats.parquet as parquet
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
+from squallpy.base.text_casts import parse
+from squallpy.base.types import BIGINT, BOOLEAN, DATE, DAY_TO_SECOND, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.parquet import ParquetPart
 from squallpy.runtime.formats.relation_files import File
@@ -51,11 +52,15 @@ def read(folder: Path, values: pa.Array, type: Type, **options: str) -> list[Any
         (pa.array([datetime.date(2024, 1, 1)], pa.date64()), DATE),
         (pa.array([datetime.datetime(2024, 1, 1)], pa.timestamp("ns")), DATE),
         (pa.array([datetime.datetime(2024, 1, 1, 2)], pa.timestamp("ms", "UTC")), TIMESTAMP),
+        (pa.array([datetime.timedelta(days=-2, seconds=1), None], pa.duration("ms")), DAY_TO_SECOND),
+        (pa.array(["-1 23:59:59", None, "INTERVAL '0 00:00:00.000001' DAY TO SECOND"]), DAY_TO_SECOND),
         (pa.nulls(2), INT),
     ],
 )
 def test_a_files_types_become_the_declared_ones(tmp_path: Path, values: pa.Array, type: Type) -> None:
     def plain(value: Any) -> Any:
+        if type == DAY_TO_SECOND and isinstance(value, str):
+            return datetime.timedelta(microseconds=int(parse(value, type)))
         value = value.replace(tzinfo=None) if isinstance(value, datetime.datetime) else value
         return value.date() if type == DATE and isinstance(value, datetime.datetime) else value
 
@@ -72,6 +77,8 @@ def test_a_files_types_become_the_declared_ones(tmp_path: Path, values: pa.Array
         (pa.array(["1.55", "1.555"]).cast(pa.decimal128(10, 3)), decimal(10, 2)),
         (pa.array([datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 1, 2)]), DATE),
         (pa.array(["1", "x"]), INT),
+        (pa.array(["0 00:00:00", "0 24:00:00"]), DAY_TO_SECOND),
+        (pa.array([0, 2**60], pa.duration("s")), DAY_TO_SECOND),
         (pa.array([0, 2_932_897], pa.int32()).cast(pa.date32()), DATE),
         (pa.array([0, -719_163], pa.int32()).cast(pa.date32()), DATE),
         (pa.array([0, 253_402_300_800_000_000]).cast(pa.timestamp("us")), TIMESTAMP),

@@ -3,9 +3,9 @@
 An argument that a syntax here names d, t, start or end is a moment: a text constant in its place is read as one.
 """
 
-from squallpy.base.types import BIGINT, DATE, INT, TIMESTAMP
+from squallpy.base.types import BIGINT, DATE, DAY_TO_SECOND, INT, TIMESTAMP
 from squallpy.functions.entries import Function, Operation, declare_derived, native
-from squallpy.functions.type_rules import DAYS, MOMENTS, TEXT, TIMES, WHOLE, months, takes
+from squallpy.functions.type_rules import DAYS, LENGTHS, MOMENTS, TEXT, TIMES, WHOLE, months, takes
 
 
 def _part(syntax: str, part: str, doc: str, result: int, aliases: str = "") -> Function:
@@ -193,6 +193,11 @@ FUNCTIONS = (
         "TIMESTAMP_SECONDS(n)", "n seconds after 1970 began", "TIMESTAMP_SECONDS(60) → 1970-01-01 00:01:00"
     ),
     declare_derived(
+        "MAKE_DT_INTERVAL([days [, hours [, minutes [, seconds]]]])",
+        "the INTERVAL DAY TO SECOND",
+        "MAKE_DT_INTERVAL(1, 2, 3, 4.5) → INTERVAL '1 02:03:04.5' DAY TO SECOND",
+    ),
+    declare_derived(
         "TIMESTAMP_MILLIS(n)", "n milliseconds after 1970 began", "TIMESTAMP_MILLIS(1000) → 1970-01-01 00:00:01"
     ),
     declare_derived(
@@ -203,7 +208,8 @@ FUNCTIONS = (
 INTERNAL = (
     Operation("from_utc", 2, 2, takes(TIMESTAMP, TIMES, TEXT), "the time of a zone at a moment of UTC", settings=1),
     Operation("to_utc", 2, 2, takes(TIMESTAMP, TIMES, TEXT), "the moment of UTC at a time of a zone", settings=1),
-    Operation("micros", 1, 1, takes(BIGINT, TIMES), "the microseconds since 1970"),
+    Operation("micros", 1, 1, takes(BIGINT, LENGTHS), "the microseconds since 1970, or of an interval"),
+    Operation("day_to_second", 1, 1, takes(DAY_TO_SECOND, WHOLE), "the interval of so many microseconds"),
     Operation("trunc", 2, 2, takes(DATE, MOMENTS, TEXT), "the first day of the year, quarter, month or week"),
     Operation("trunc_time", 2, 2, takes(TIMESTAMP, TIMES, WHOLE), "the last multiple of so many microseconds"),
     Operation("add_days", 2, 2, takes(DATE, DAYS, WHOLE), "days later"),

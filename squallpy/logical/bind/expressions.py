@@ -1,6 +1,5 @@
 """Scalar expressions of the AST → typed expressions. One handler per class of node; any other is refused by name."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
@@ -10,11 +9,9 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.types import BOOLEAN, DATE, NULL, TIMESTAMP, VARCHAR, Kind, Type
-from squallpy.frontend.schema_text import read_schema
-from squallpy.frontend.type_names import named_type
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical import expression_builders
-from squallpy.logical.bind import literals, predicates
+from squallpy.logical.bind import casts, literals, predicates
 from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime import calendar, intervals
@@ -118,8 +115,8 @@ class Scalars:
         return self.as_numbers(self.as_moments([self.bind(node) for node in nodes], nodes), nodes)
 
     def as_numbers(self, values: list[Expr], nodes: list[exp.Expr]) -> list[Expr]:
-        """Read text constants beside a number or a BOOLEAN as such: a = '5'"""
-        beside = next((value.type for value in values if value.type.kind in (*NUMBERS, Kind.BOOLEAN)), None)
+        """Read text constants beside a number, a BOOLEAN or an INTERVAL as such: a = '5'"""
+        beside = next((value.type for value in values if value.type.kind in READ), None)
         if beside is None:
             return values
         return [self.as_number(value, beside, node) for value, node in zip(values, nodes, strict=True)]
@@ -131,6 +128,11 @@ class Scalars:
             return expr
         with self.ctx.at(node):
             return read_value(text, beside)
+
+    def bind_value(self, node: exp.Expr) -> Expr:
+        """Bind an expression whose value is held: an INTERVAL becomes one of DAY TO SECOND."""
+        with self.ctx.at(node):
+            return intervals.to_value(self.bind(node))
 
     def as_moments(self, values: list[Expr], nodes: list[exp.Expr]) -> list[Expr]:
         """Read text constants beside a DATE or TIMESTAMP as such, as TIMESTAMP where there are both."""
@@ -155,6 +157,8 @@ class Scalars:
             return cast(text, moment)
 
 
+READ = (*NUMBERS, Kind.BOOLEAN, Kind.DAY_TO_SECOND)
+"""Kinds of values beside which a text constant is read as one of theirs."""
 Handler = Callable[[Scalars, Any], Expr]
 LATER = "it names an item of SELECT with an aggregate or a window function: take it from a subquery in FROM"
 HANDLERS: dict[type[exp.Expr], tuple[Handler, tuple[str, ...]]] = {}
@@ -281,7 +285,7 @@ def negative(s: Scalars, node: exp.Neg) -> Expr:
 def concatenation(s: Scalars, node: exp.DPipe) -> Expr:
     from squallpy.logical.bind.scalar.text import concat
 
-    return concat(*(s.bind(part) for part in operands(node)))
+    return concat(*(s.bind_value(part) for part in operands(node)))
 
 
 handles(*predicates.COMPARISONS, args="this expression")(predicates.bind_comparison)
@@ -326,62 +330,8 @@ def negation(s: Scalars, node: exp.Not) -> Expr:
     return call("not", replace(s, clause="NOT").condition(node.this))
 
 
-@handles(exp.TryCast, args="this to safe")
-def attempt(s: Scalars, node: exp.TryCast) -> Expr:
-    """Bind TRY_CAST, which is NULL where CAST would fail."""
-    target, value = target_of(s, node), s.bind(node.this)
-    note_lost_fraction(s, node, value, target)
-    if isinstance(value, Literal):
-        cast(s.ctx.column("x", value.type, True), target)  # is there such a cast?
-        try:
-            return cast(value, target)
-        except SquallError:
-            return Literal(None, target)
-    found = cast(value, target)
-    return call("tried", found) if found is not value else found
-
-
-@handles(exp.Cast, args="this to")
-def conversion(s: Scalars, node: exp.Cast) -> Expr:
-    target, value = target_of(s, node), s.bind(node.this)
-    note_lost_fraction(s, node, value, target)
-    if value.type.nested and target == VARCHAR:
-        from squallpy.logical.bind.nested_values import text_of
-
-        return text_of(value)
-    return cast(value, target)
-
-
-def note_lost_fraction(s: Scalars, node: exp.Expr, value: Expr, target: Type) -> None:
-    """Tell that DECIMAL without digits has none behind the point, if the value may have some."""
-    written = node.args.get("to")
-    if target.kind is not Kind.DECIMAL or (written is not None and written.expressions):
-        return
-    has_fraction = value.type.kind in (Kind.DOUBLE, Kind.VARCHAR) or value.type.scale > 0
-    if isinstance(value, Literal) and has_fraction:
-        has_fraction = (
-            value.value is not None and "." in str(value) and not str(value).strip("'").rstrip("0").endswith(".")
-        )
-    if has_fraction:
-        hint = "write how many digits there are: DECIMAL(18,2)"
-        s.ctx.note("DECIMAL without digits is DECIMAL(10,0), as in Spark: the fraction is rounded off", node, hint)
-
-
-def target_of(s: Scalars, node: exp.Cast | exp.TryCast) -> Type:
-    """Read the target type of a cast."""
-    target = node.args["to"]
-    s.ctx.refuse_other_args(target, "this", "expressions", "nested")
-    if target.args.get("nested"):
-        try:
-            return read_schema(target.sql())
-        except SquallError:
-            raise SquallError("SQ2008", f"{target.sql()[:80]} is not a type we have") from None
-    plain = isinstance(target.this, exp.DType)
-    if not plain or not all(re.fullmatch("[0-9]{1,9}", p.name) for p in target.expressions):
-        raise SquallError("SQ2008", f"{target.sql()[:80]} is not a type we have")
-    parameters = [int(p.name) for p in target.expressions]
-    name = "TIMESTAMP" if target.this.value.startswith("TIMESTAMP") else target.this.value
-    return named_type(name, parameters)
+handles(exp.Cast, args="this to")(casts.bind_cast)
+handles(exp.TryCast, args="this to safe")(casts.bind_try_cast)
 
 
 @handles(exp.Case, args="this ifs default")
@@ -397,7 +347,7 @@ def cases(s: Scalars, node: exp.Case) -> Expr:
         whens.append(condition)
     values = [branch.args["true"] for branch in node.args["ifs"]]
     values += [default] if (default := node.args.get("default")) is not None else []
-    bound = s.as_moments([s.bind(value) for value in values], values)
+    bound = s.as_moments([s.bind_value(value) for value in values], values)
     otherwise = bound.pop() if default is not None else Literal(None, NULL)
     return case(list(zip(whens, bound, strict=True)), otherwise)
 

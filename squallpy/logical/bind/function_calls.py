@@ -6,7 +6,7 @@ from functools import partial
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.base.types import DATE, TIMESTAMP, VARCHAR, unify
+from squallpy.base.types import DATE, DAY_TO_SECOND, TIMESTAMP, VARCHAR, unify
 from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED_AGGREGATES
 from squallpy.frontend.unsupported import FUNCTIONS
 from squallpy.functions.entries import Function
@@ -14,7 +14,9 @@ from squallpy.functions.registry import AGGREGATES, SCALAR_CATEGORIES, SCALARS, 
 from squallpy.functions.type_rules import Mismatch
 from squallpy.logical.bind.aggregates.calls import aggregate, bind_grouping, head
 from squallpy.logical.bind.aggregates.list_aggregates import bind_list
-from squallpy.logical.bind.expressions import Scalars, note_lost_fraction
+from squallpy.logical.bind.casts import note_lost_fraction
+from squallpy.logical.bind.datetime import intervals
+from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.higher_order_functions import HIGHER_ORDER, bind_higher_order, bind_sort
 from squallpy.logical.bind.nested_constructors import bind_constructor
 from squallpy.logical.bind.scalar import conditional, datetime, formats, hash, json, math, nested, text
@@ -87,7 +89,7 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         )
     if called.has_unit and count == 3 and isinstance(unit := node.expressions[0], exp.Column | exp.Var):
         return build(Literal(datetime.UNIT + unit.name, VARCHAR), *(s.bind(arg) for arg in node.expressions[1:]))
-    args = [s.bind(arg) for arg in node.expressions]
+    args = intervals.function_arguments(called.name, [s.bind(arg) for arg in node.expressions])
     if (position := called.constant) is not None and position < count:
         args[position] = s.ctx.fold(args[position])
     if name == "DECIMAL":
@@ -95,6 +97,8 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
     if called in DATETIME:
         args = read_moments(s, called, node, args)
     args = parse_moment_constants(s, called, node, args)
+    if called.name in intervals.OF_MICROS and args[0].type == DAY_TO_SECOND:
+        return intervals.OF_MICROS[called.name](build(intervals.micros_of(args[0])))
     try:
         return build(*args)
     except Mismatch as error:

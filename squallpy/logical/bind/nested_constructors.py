@@ -13,11 +13,10 @@ from collections.abc import Iterable, Sequence
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BOOLEAN, DOUBLE, NULL, VARCHAR, Kind, Shape, Type, nested_type, unify
+from squallpy.base.types import BOOLEAN, DOUBLE, NULL, VARCHAR, Shape, Type, nested_type, unify
 from squallpy.frontend.dialect import is_call
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.datetime.intervals import HELD
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.coercion import NO_NUMBERS, coerce, coerce_exactly
 from squallpy.logical.expression_builders import call, case, coalesce
@@ -75,7 +74,7 @@ def _struct(s: Scalars, node: exp.Expr) -> Expr:
     names = [name for name, _ in fields]
     if len({name.lower() for name in names}) < len(names) or not names:
         raise s.ctx.error("SQ2005", "a STRUCT has fields, of names that differ", node, "name them: STRUCT(x AS a)")
-    values = [_typed(s.bind(value)) for _, value in fields]
+    values = [_typed(s.bind_value(value)) for _, value in fields]
     parts = [(f"{_quoted(name)}:", json_of(value)) for name, value in zip(names, values, strict=True)]
     return _held("{", parts, "}", nested_type(Shape.STRUCT, (value.type for value in values), names))
 
@@ -103,7 +102,7 @@ def _alike(s: Scalars, nodes: Sequence[exp.Expr], made: str) -> tuple[list[Expr]
 
 def bind_alike(s: Scalars, nodes: Sequence[exp.Expr]) -> tuple[list[Expr], Type | None]:
     """Bind values as they are, with None, or, if they have a common type, of that type; NULLs alone are VARCHAR."""
-    values = s.as_moments([s.bind(node) for node in nodes], list(nodes))
+    values = s.as_moments([s.bind_value(node) for node in nodes], list(nodes))
     type = unify([value.type for value in values])
     if type is None:
         return values, None
@@ -131,8 +130,6 @@ def _quoted(text: str) -> str:
 
 def json_of(value: Expr) -> Expr:
     """Write a value as JSON, NULL as NULL; what is no number, NaN and infinities too, as a text."""
-    if value.type.kind is Kind.INTERVAL:
-        raise SquallError("SQ2005", "an INTERVAL cannot be part of an ARRAY, a MAP or a STRUCT", hint=HELD)
     text = coerce(value, VARCHAR)
     if value.type.nested or value.type.is_exact or value.type == BOOLEAN:
         return text

@@ -12,7 +12,7 @@ from squallpy.frontend.window_clause import CLAUSE
 from squallpy.logical.apply import Apply
 from squallpy.logical.bind.aggregates.collector import Aggregation, is_aggregate
 from squallpy.logical.bind.context import CommonTable, Context
-from squallpy.logical.bind.datetime.intervals import HELD
+from squallpy.logical.bind.datetime.intervals import to_value
 from squallpy.logical.bind.explode import guard_series, in_from
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.from_clause import bind_from, bind_nested, rehearsal
@@ -314,10 +314,11 @@ class QueryBlock:
         return Item(node.name if isinstance(node, exp.Column) else self.ctx.query.words(node), expr, node)
 
     def output(self, item: Item) -> tuple[Column, Expr]:
-        """Make the column of an item; a bare NULL is a VARCHAR, an INTERVAL no column at all (SQ2005)."""
-        if item.expr.type.kind is Kind.INTERVAL:
-            raise self.ctx.error("SQ2005", "an INTERVAL cannot be selected", item.node, HELD)
-        expr = Literal(None, VARCHAR) if item.expr.type.kind is Kind.NULL else item.expr
+        """Make the column of an item; a bare NULL is a VARCHAR, an INTERVAL with months no column at all (SQ2005)."""
+        with self.ctx.at(item.node):
+            expr = to_value(item.expr)
+        if expr.type.kind is Kind.NULL:
+            expr = Literal(None, VARCHAR)
         return self.ctx.column(item.name, expr.type, expr.nullable), expr
 
     def binder_with_aliases(self, items: list[Item], aggregation: Aggregation | None, clause: str) -> Scalars:
@@ -374,9 +375,8 @@ class QueryBlock:
         if columns(expr) & {*aggregation.columns, *aggregation.groupings.values()}:
             raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", node)
         self.refuse_window_functions(expr, "GROUP BY", node)
-        if expr.type.kind is Kind.INTERVAL:
-            raise self.ctx.error("SQ2005", "an INTERVAL cannot be grouped by", node, HELD)
-        return expr
+        with self.ctx.at(node):
+            return to_value(expr)
 
     def bind_having(self, items: list[Item], aggregation: Aggregation) -> Expr | None:
         clause = self.select.args.get("having")

@@ -7,7 +7,7 @@ GENERATE_SERIES(d, e, INTERVAL 1 MONTH)  →  SEQUENCE(d, e, 1, 0, 0): months, d
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, DATE, INT, INTERVAL, NULL, TIMESTAMP, VARCHAR, Shape, nested_type, unify
+from squallpy.base.types import BIGINT, DATE, INT, NULL, TIMESTAMP, VARCHAR, Shape, nested_type, unify
 from squallpy.catalog.relation import CONSTANT, Field, Relation, Series
 from squallpy.functions.generators import SERIES
 from squallpy.logical.bind.aggregates.calls import head
@@ -52,7 +52,7 @@ def series(s: Scalars, node: exp.Anonymous, keeps_empty: bool) -> tuple[Expr, Se
         type = TIMESTAMP
     if step is not None and step.type == NULL:
         step = Literal(None, INT) if not is_moments else intervals.length(Literal(None, INT), ZERO, ZERO)
-    if step is not None and not (step.type == INTERVAL if is_moments else step.type.is_integer):
+    if step is not None and not (step.type.is_interval if is_moments else step.type.is_integer):
         hint = "the step is an INTERVAL" if is_moments else "the step is a whole number"
         raise SquallError("SQ2005", f"{name} does not take ({types})", head(s, node), hint)
     if type.is_integer and step is not None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from squallpy.base.errors import Span, SquallError, counted
 from squallpy.catalog.connector_options import CONNECTORS
 from squallpy.catalog.sink_spec import FINAL, SinkSpec
+from squallpy.runtime.formats.text_columns import cells
 from squallpy.runtime.sinks.protocol import TaskWriter
 
 NONE = -1
@@ -79,7 +80,13 @@ class TableWriter(ABC, Generic[AnySink]):
 
 def cast_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Convert rows, column by column, to the types and names of a schema."""
-    return pa.table([column.cast(f.type) for column, f in zip(rows.columns, schema, strict=True)], schema=schema)
+    return pa.table([_cast(column, f.type) for column, f in zip(rows.columns, schema, strict=True)], schema=schema)
+
+
+def _cast(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_duration(column.type) and not pa.types.is_duration(type):
+        column = pa.chunked_array([cells(chunk) for chunk in column.chunks], pa.string())
+    return column.cast(type)
 
 
 def unwritten_error(target: object, batch: int, why: str, span: Span | None = None) -> SquallError:

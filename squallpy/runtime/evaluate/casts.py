@@ -10,6 +10,7 @@ from squallpy.base.errors import SquallError, shorten
 from squallpy.base.types import INT, VARCHAR, Kind, Type
 from squallpy.logical.expressions import Cast, Literal
 from squallpy.runtime.evaluate.exact_arithmetic import LIMIT, digits_bound, first_chosen, largest_magnitude, masked
+from squallpy.runtime.evaluate.interval_texts import interval_texts
 from squallpy.runtime.evaluate.scalar.datetime import DAY
 from squallpy.runtime.evaluate.text_column_casts import parse_texts
 from squallpy.runtime.evaluate.vectors import Vec, from_arrow, full, take, to_arrow
@@ -128,6 +129,8 @@ def _to_text(vec: Vec, source: Type, rows: int) -> Vec:
         text = pc.cast(array, pa.string())
         bare = pc.match_substring_regex(text, r"^-?\d+$")
         text = pc.if_else(bare, pc.binary_join_element_wise(text, ".0", ""), text)
+    elif source.kind is Kind.DAY_TO_SECOND:
+        text = interval_texts(array)
     elif source.kind is Kind.TIMESTAMP:
         text = pc.replace_substring_regex(pc.cast(array, pa.string()), r"\.?0+$", "")
         whole = pc.cast(pc.cast(array, pa.timestamp("s"), safe=False), pa.string())

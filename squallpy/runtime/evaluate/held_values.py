@@ -54,7 +54,7 @@ def held_text(value: Any, type: Type, exact: bool = False, lenient: bool = False
     raise ValueError(value)
 
 
-_TEXTS = (Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP)
+_TEXTS = (Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.DAY_TO_SECOND)
 
 
 def _is_text(value: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from squallpy.base.records import dataclass
-from squallpy.base.types import BIGINT, VARCHAR, YEARS, Kind, Type
+from squallpy.base.types import BIGINT, RANGES, VARCHAR, Kind, Type
 from squallpy.logical.expressions import (
     COMPARISONS,
     MIRRORED,
@@ -163,17 +163,25 @@ class ProgramBuilder:
             return reduce(lambda a, b: self._fill(operation, a, b), [self.value(arg) for arg in args])
         if name in ("not", "is_null"):
             return self._fill(op.NOT if name == "not" else op.IS_NULL, self.value(args[0]))
+        if name == "micros":
+            return self.value(args[0])
         if name in _PARTS and args[0].type.kind is Kind.DATE:
             return self._fill(op.PART, self.value(args[0]), _PARTS.index(name))
         if name == "negate" and call.type.is_exact:
             return self._fill(op.SUBTRACT, self._constant(0, BIGINT), self.value(args[0]))
+        if name == "day_to_second":
+            return self._within(self.value(args[0]), call.type)
         operations = _REAL if call.type.kind is Kind.DOUBLE else _ARITHMETIC
         if name in operations:
             register = self._fill(operations[name], *(self.value(arg) for arg in args))
-            if call.type.kind in YEARS:
-                self._emit(op.WITHIN, register, *YEARS[call.type.kind])
-            return register
+            return self._within(register, call.type)
         raise NotCompilable(call)
+
+    def _within(self, register: int, type: Type) -> int:
+        """Check that a value is one of its type, where that has a range."""
+        if type.kind in RANGES:
+            self._emit(op.WITHIN, register, *RANGES[type.kind])
+        return register
 
     def _call_on_texts(self, call: Call) -> int:
         """Compile a function of texts: a field compared with constants, or one that cannot fail."""

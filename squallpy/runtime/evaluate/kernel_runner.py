@@ -20,6 +20,7 @@ _FORMATS = {  # formats in which kernels read Arrow's types, by SQL kind
     Kind.BOOLEAN: {pa.lib.Type_BOOL: op.BITS},
     Kind.DATE: {pa.lib.Type_DATE32: op.HALVES},
     Kind.TIMESTAMP: {pa.lib.Type_TIMESTAMP: op.WORDS},
+    Kind.DAY_TO_SECOND: {pa.lib.Type_DURATION: op.WORDS},
     Kind.INT: {pa.lib.Type_INT64: op.WORDS},
     Kind.BIGINT: {pa.lib.Type_INT64: op.WORDS},
     Kind.DECIMAL: {pa.lib.Type_DECIMAL128: op.DECIMALS},

@@ -61,7 +61,7 @@ _Apart = tuple[Words, pa.Array | None, pa.Array, pa.Array | None]  # counts, key
 
 def _split(texts: pa.Array, element: Type, with_parts: bool) -> _Apart | None:
     """Split ARRAYs between their elements, where commas are nowhere else; None if they may be."""
-    is_quoted = element.kind in (Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP)
+    is_quoted = element.kind in (Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.DAY_TO_SECOND)
     if element.kind is Kind.DOUBLE or is_quoted:  # NaN has quotes, too
         odd = ("\\", "null") if is_quoted else ('"',)
         if any(pc.any(pc.match_substring(texts, mark)).as_py() for mark in odd):

@@ -20,6 +20,8 @@ _DAY = "[12][0-9]{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[
 _TIME = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:[.][0-9]{1,6})?"
 _ZONE = "(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9])"
 
+HELD = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64(), Kind.DAY_TO_SECOND: pa.int64()}
+"""Arrow types of numbers that are cast to the column type of a kind."""
 TextCast = Callable[[pa.Array], pa.Array]
 
 
@@ -62,8 +64,7 @@ def _parse_each(texts: pa.Array, type: Type) -> pa.Array:
         scaled = (None if v is None else Decimal(v).scaleb(-type.scale, WIDE) for v in values)
         distinct = pa.array(scaled, column_type(type))
     else:
-        held = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64()}.get(type.kind, column_type(type))
-        distinct = pa.array(values, held).cast(column_type(type))
+        distinct = pa.array(values, HELD.get(type.kind, column_type(type))).cast(column_type(type))
     return distinct.take(encoded.indices)
 
 
@@ -136,8 +137,10 @@ def is_read_exactly(type: Type) -> bool:
     """True if Arrow's readers of csv and JSON never take a number that does not fit into a type for another one.
 
     NB: they multiply by the power of ten that a scale lacks, modulo 2¹²⁸, and refuse what is then below it. What
-    DECIMAL(p, s) holds is below 10ᵖ, so that there is nothing to misread where p + s ≤ 38.
+    DECIMAL(p, s) holds is below 10ᵖ, so that there is nothing to misread where p + s ≤ 38. Durations are numbers there.
     """
+    if type.kind is Kind.DAY_TO_SECOND:
+        return False
     return type.kind is not Kind.DECIMAL or type.precision + type.scale <= 38
 
 

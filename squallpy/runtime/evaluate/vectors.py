@@ -99,6 +99,8 @@ def arrow_type(type: Type) -> pa.DataType:
             return pa.date32()
         case Kind.TIMESTAMP:
             return pa.timestamp("us")
+        case Kind.DAY_TO_SECOND:
+            return pa.duration("us")
     return pa.string()
 
 

@@ -1,6 +1,7 @@
 """Arrow columns as text, a column at a time; NULL stays NULL.
 
 DECIMAL(10,2) 1.50 → 1.50     DOUBLE 0.1 → 0.1     DATE → 1998-12-01     TIMESTAMP → 1998-12-01 10:00:00[.000001]
+INTERVAL → INTERVAL '0 00:10:00' DAY TO SECOND
 """
 
 from collections.abc import Iterator
@@ -8,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from squallpy.runtime.evaluate.interval_texts import interval_texts
 
 NESTED = b"squallpy.nested"  # in the metadata of a printed column: the code of its type, whose values are JSON
 PIECE = 1 << 16  # rows rendered at once: bounds memory, and keeps 32-bit string offsets from overflowing
@@ -18,6 +21,8 @@ def cells(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_decimal(kind):
         return _decimal(column)
+    if pa.types.is_duration(kind):
+        return interval_texts(column)
     text = column if pa.types.is_string(kind) else column.cast(pa.string())
     if pa.types.is_timestamp(kind):
         return pc.replace_substring_regex(text, r"\.0+$", "")

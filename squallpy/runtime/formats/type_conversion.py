@@ -19,6 +19,7 @@ from squallpy.base.types import (
     BIGINT,
     BOOLEAN,
     DATE,
+    DAY_TO_SECOND,
     DOUBLE,
     INT,
     TIMESTAMP,
@@ -83,6 +84,8 @@ def sql_type(type: pa.DataType) -> Type | None:
         return DATE
     if pa.types.is_timestamp(type):
         return TIMESTAMP
+    if pa.types.is_duration(type):
+        return DAY_TO_SECOND
     if is_text(type) or is_uuid(type) or pa.types.is_null(type):
         return VARCHAR
     return _nested(type)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import DATE, TIMESTAMP, YEARS, Kind, Type
+from squallpy.base.types import DATE, RANGES, TIMESTAMP, Kind, Type
 from squallpy.catalog.relation import Cumulations, Elements, Hops, Relation, Series, Split
 from squallpy.logical.expressions import Expr, Literal, children, columns
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
@@ -126,7 +126,7 @@ def _windows(times: Words, there: Mask, windows: Hops | Cumulations) -> tuple[Wo
             starts = np.broadcast_to(_since(times[of], size, offset), ends.shape)
     inside = ends > times[of, None]
     starts, ends = starts[inside], ends[inside]
-    least, most = YEARS[Kind.TIMESTAMP]
+    least, most = RANGES[Kind.TIMESTAMP]
     outside = (starts < least) | (ends > most)
     if outside.any():
         time = Literal(int(np.repeat(times[of], inside.sum(axis=1))[outside.argmax()]), TIMESTAMP)

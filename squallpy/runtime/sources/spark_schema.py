@@ -22,7 +22,7 @@ _ATOMS: dict[str, Callable[[], spark.DataType]] = {
 _DECLARED: dict[Kind, Callable[[], spark.DataType]] = {
     Kind.BOOLEAN: spark.BooleanType, Kind.INT: spark.IntegerType, Kind.BIGINT: spark.LongType,
     Kind.DOUBLE: spark.DoubleType, Kind.VARCHAR: spark.StringType, Kind.DATE: spark.DateType,
-    Kind.TIMESTAMP: spark.TimestampType,
+    Kind.TIMESTAMP: spark.TimestampType, Kind.DAY_TO_SECOND: spark.DayTimeIntervalType,
 }  # fmt: skip
 
 

@@ -7,13 +7,15 @@ from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError
 from squallpy.base.records import dataclass
-from squallpy.base.types import DOUBLE, INT, INTERVAL, NULL, VARCHAR, Shape, nested_type
+from squallpy.base.types import DAY_TO_SECOND, DOUBLE, INT, NULL, VARCHAR, Shape, nested_type
 from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED
 from squallpy.functions.aggregate.entries import Aggregate, ArgExtreme, Derived, Direct, Listing, Paired, Percentile
 from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
+from squallpy.functions.type_rules import Mismatch
 from squallpy.logical.aggregate_calls import SortKey, SortKeys
 from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.aggregates.expansions import DERIVED, PAIRED, interpolate, pair_values
+from squallpy.logical.bind.datetime.intervals import micros_of, rounded_interval, to_value
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.grouping_sets import grouping_sets
 from squallpy.logical.bind.nested_constructors import json_of
@@ -91,9 +93,8 @@ def aggregate(s: Scalars, name: str, node: Called, clause: exp.Expr | None = Non
     values = [s.inner().bind(each) for each in args.values]
     listing = listing_of(s, name, entry.form, args, values, node, order) if isinstance(entry.form, Listing) else None
     own = values[0] if values else None
-    if any(value.type == INTERVAL for value in values):
-        hint = "take TIMESTAMPDIFF(SECOND, a, b) for b - a"
-        raise SquallError("SQ2005", f"{name} does not take an INTERVAL", head(s, node), hint)
+    with s.ctx.at(node):
+        values = [to_value(value) for value in values]
     if clause is not None:
         condition = replace(s.inner(), clause="FILTER").condition(clause)
         values = [case([(condition, value)], Literal(None, NULL)) for value in values or [Literal(1, INT)]]
@@ -114,7 +115,13 @@ def aggregate(s: Scalars, name: str, node: Called, clause: exp.Expr | None = Non
                 return collect_array(aggregation, value, distinct, separator, keys)
             return aggregation.collect_texts(value, distinct, separator, keys)
         case Derived():
-            return DERIVED[entry.name](lambda function, of: aggregation.column(function, of, distinct), *values)
+            try:
+                return DERIVED[entry.name](lambda function, of: aggregation.column(function, of, distinct), *values)
+            except Mismatch as error:
+                raise Mismatch(name, (value.type for value in values), error.hint) from None
+        case Direct("sum" | "avg" as function) if values[0].type == DAY_TO_SECOND:
+            micros = micros_of(values[0])
+            return rounded_interval(aggregation.column(function, micros, distinct and (micros,)))
         case Direct(function):
             expected = AGGREGATE_OPERATIONS[function].argument
             if expected is not None and (values[0].type.is_numeric or values[0].type == NULL):
@@ -312,6 +319,9 @@ def collect_percentile(
         raise SquallError("SQ2005", f"{name} does not take {value.type}")
     if not is_interpolated:
         return aggregation.column("left" if descending else "reaches", value, distinct, fraction)
+    if value.type == DAY_TO_SECOND:
+        micros = micros_of(value)
+        return rounded_interval(collect_percentile(aggregation, name, True, micros, distinct and (micros,), args))
     if not value.type.is_numeric:
         hint = "PERCENTILE_DISC takes all that has an order"
         raise SquallError("SQ2005", f"{name} does not take {value.type}", hint=hint)

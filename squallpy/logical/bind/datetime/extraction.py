@@ -6,7 +6,6 @@ EXTRACT(YEAR FROM d)   →   EXTRACT_YEAR(d)        EXTRACT(ISODOW FROM d)   →
 from collections.abc import Callable
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import INTERVAL
 from squallpy.logical.bind.datetime import calendar, intervals
 from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Call, Expr
@@ -33,7 +32,7 @@ def extract(part: str, moment: Expr) -> Expr:
     """Make EXTRACT(part FROM moment)."""
     if isinstance(moment, Call) and moment.name == "days_between":
         moment = intervals.length(intervals.ZERO, moment, intervals.ZERO)
-    if moment.type == INTERVAL:
+    if moment.type.is_interval:
         return calendar.part_of(part, moment)
     if part.lower() in MADE:
         return MADE[part.lower()](moment)

@@ -5,14 +5,16 @@
 DATE ± whole number counts days; DATE - DATE is a number of days (INT), where Spark gives an interval.
 
 An INTERVAL that is computed is a call of `interval`, which stands in no plan: what adds, compares or takes apart an
-INTERVAL reads its parts.
+INTERVAL reads its parts. One without months becomes a value of INTERVAL DAY TO SECOND where it is selected, grouped by,
+aggregated or given to a function (`to_value`).
 
-    a - b, of TIMESTAMPs    →  INTERVAL(0, 0, MICROS(a) - MICROS(b))        n * INTERVAL '1' MONTH  →  INTERVAL(n, 0, 0)
+    a - b, of TIMESTAMPs    →  DAY_TO_SECOND(MICROS(a) - MICROS(b))         n * INTERVAL '1' MONTH  →  INTERVAL(n, 0, 0)
     a - b < INTERVAL 1 HOUR →  MICROS(a) - MICROS(b) < 3600000000           d + INTERVAL n MONTH    →  ADD_MONTHS(d, n)
 """
 
 import re
 from calendar import monthrange
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
@@ -20,9 +22,9 @@ from fractions import Fraction
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.base.types import BIGINT, DATE, INT, INTERVAL, NULL, TIMESTAMP, Kind, decimal
+from squallpy.base.types import BIGINT, DATE, DAY_TO_SECOND, DOUBLE, INT, INTERVAL, NULL, TIMESTAMP, Kind, decimal
 from squallpy.logical.bind.context import Context
-from squallpy.logical.coercion import coerce
+from squallpy.logical.coercion import cast, coerce
 from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import EPOCH, Call, Expr, Literal
 
@@ -37,8 +39,8 @@ LONGEST = (10_000 * 12, 10_000 * 366, 10_000 * 366 * DAY_MICROS)
 YEAR_MONTH = (("YEAR", "MONTH"), ("-",))
 DAY_TIME = (("DAY", "HOUR", "MINUTE", "SECOND"), (r"\s+", ":", ":"))
 FRACTION = r"(?:\.[0-9]{1,9})?"
-HELD = "add it to a DATE or TIMESTAMP, or take TIMESTAMPDIFF(SECOND, a, b) for b - a"
-"""The hint where an INTERVAL would have to be a column."""
+MONTHS = "add it to a DATE or TIMESTAMP, or count the months"
+"""The hint where an INTERVAL with months would have to be a value."""
 INTERVAL_WORD = re.compile(r"^\s*interval\s+", re.IGNORECASE)  # with which a text may begin
 PART = re.compile(r"\s*([+-]?\s*[0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([a-zA-Z]+)")
 
@@ -112,7 +114,7 @@ def unit_of(ctx: Context, name: str, node: exp.Expr) -> tuple[int, int, int]:
 
 def involves_time(left: Expr, right: Expr) -> bool:
     """True if + or - of two expressions is arithmetic with dates."""
-    return any(e.type.is_temporal or e.type == INTERVAL for e in (left, right))
+    return any(e.type.is_temporal or e.type.is_interval for e in (left, right))
 
 
 def arithmetic(op: str, left: Expr, right: Expr) -> Expr:
@@ -120,13 +122,19 @@ def arithmetic(op: str, left: Expr, right: Expr) -> Expr:
     if op == "+" and right.type.is_temporal and not left.type.is_temporal:
         left, right = right, left
     sign = 1 if op == "+" else -1
-    if op == "*" and left.type == INTERVAL:
+    if op == "*" and left.type.is_interval:
         left, right = right, left
-    if op == "*" and left.type.is_integer and right.type == INTERVAL:
+    if op == "*" and left.type.is_integer and right.type.is_interval:
         return length(*(product(part, left) for part in parts(right)))
-    if op in "+-" and left.type.is_temporal and right.type == INTERVAL:
+    if left.type.is_interval and right.type.is_interval and op == "/":
+        return call("/", *(coerce(micros_of(each), DOUBLE) for each in (left, right)))
+    if op == "*" and left.type.is_numeric and right.type.is_interval:
+        return scale(right, left, op)
+    if op == "/" and left.type.is_interval and right.type.is_numeric:
+        return scale(left, right, op)
+    if op in "+-" and left.type.is_temporal and right.type.is_interval:
         return shift(left, *parts(right if sign > 0 else negate(right)))
-    if op in "+-" and left.type == right.type == INTERVAL:
+    if op in "+-" and left.type.is_interval and right.type.is_interval:
         pairs = zip(parts(left), parts(right if sign > 0 else negate(right)), strict=True)
         return length(*(total(*pair) for pair in pairs))
     if left.type == DATE and right.type.is_integer:
@@ -134,16 +142,18 @@ def arithmetic(op: str, left: Expr, right: Expr) -> Expr:
     if op == "-" and left.type == right.type == DATE:
         return call("days_between", left, right)
     if op == "-" and left.type.is_temporal and right.type.is_temporal:
-        return length(ZERO, ZERO, call("-", *(call("micros", coerce(e, TIMESTAMP)) for e in (left, right))))
+        return from_micros(call("-", *(call("micros", coerce(e, TIMESTAMP)) for e in (left, right))))
     hint = "add an INTERVAL, or days to a DATE"
     raise SquallError("SQ2005", f"{left.type} {op} {right.type} means nothing", hint=hint)
 
 
 def length(months: Expr, days: Expr, micros: Expr) -> Expr:
-    """Build an INTERVAL, a Literal where all of it is constant."""
+    """Build an INTERVAL, a Literal where all of it is constant, one of DAY TO SECOND if it has microseconds alone."""
     given = (months, days, micros)
     if all(isinstance(part, Literal) and part.value is not None for part in given):
         return Literal(tuple(part.value for part in given if isinstance(part, Literal)), INTERVAL)
+    if is_zero(months) and is_zero(days):
+        return from_micros(micros)
     return Call("interval", given, INTERVAL, any(part.nullable for part in given))
 
 
@@ -154,8 +164,11 @@ def parts(interval: Expr) -> tuple[Expr, Expr, Expr]:
             return Literal(months, INT), Literal(days, INT), Literal(micros, BIGINT)
         case Call("interval", (months, days, micros)):
             return months, days, micros
-    hint = "take TIMESTAMPDIFF(SECOND, a, b) for a - b, and a number of days for INTERVAL n DAY"
-    raise SquallError("SQ3001", "an INTERVAL that is chosen or looked up is not supported yet", hint=hint)
+        case Call("day_to_second", (micros,)):
+            return ZERO, ZERO, micros
+        case Literal(micros) if interval.type == DAY_TO_SECOND:
+            return ZERO, ZERO, Literal(micros, BIGINT)
+    return ZERO, ZERO, call("micros", interval)
 
 
 def micros_of(interval: Expr) -> Expr:
@@ -166,15 +179,57 @@ def micros_of(interval: Expr) -> Expr:
     return total(product(days, Literal(DAY_MICROS, BIGINT)), micros)
 
 
+def from_micros(micros: Expr) -> Expr:
+    """Build an INTERVAL DAY TO SECOND of a number of microseconds."""
+    if isinstance(micros, Literal):
+        return Literal(micros.value, DAY_TO_SECOND)
+    return call("day_to_second", micros)
+
+
+def to_value(expr: Expr) -> Expr:
+    """Convert an INTERVAL to a value of DAY TO SECOND, other expressions stay; SQ2005 for one with months."""
+    if expr.type != INTERVAL:
+        return expr
+    if not is_zero(parts(expr)[0]):
+        raise SquallError("SQ2005", "an INTERVAL with months is no value of a column", hint=MONTHS)
+    return from_micros(micros_of(expr))
+
+
+TAKING = {"DATE_ADD", "DATE_SUB", "TIME_BUCKET", "NEGATIVE", "POSITIVE"}
+"""Functions that take an INTERVAL as it is written, with its months and days."""
+
+
+def function_arguments(name: str, args: list[Expr]) -> list[Expr]:
+    """Convert the INTERVALs that a function is given to values, except for one that takes them apart."""
+    return args if name in TAKING else [to_value(arg) for arg in args]
+
+
+OF_MICROS: dict[str, Callable[[Expr], Expr]] = {"ABS": from_micros, "SIGN": lambda sign: sign}
+"""Functions of an INTERVAL that are those of its microseconds, and what is made of their results."""
+
+
+def scale(interval: Expr, number: Expr, op: str) -> Expr:
+    """Multiply or divide an INTERVAL by a number, rounded half away from zero; SQ2005 for one with months."""
+    micros = coerce(micros_of(interval), decimal(19, 0) if number.type.is_exact and op == "*" else DOUBLE)
+    return rounded_interval(call(op, micros, number))
+
+
+def rounded_interval(micros: Expr) -> Expr:
+    """Build the INTERVAL of a number of microseconds, rounded half away from zero."""
+    return from_micros(cast(cast(micros, decimal(20, 0)), BIGINT))
+
+
 def lengths(values: list[Expr]) -> list[Expr]:
     """Convert values that are compared: INTERVALs to microseconds, and numbers of days beside them, too."""
     day = Literal(DAY_MICROS, BIGINT)
     apart = [isinstance(value, Call) and value.name == "days_between" for value in values]
-    known = all(is_days or value.type in (INTERVAL, NULL) for value, is_days in zip(values, apart, strict=True))
-    if not known or not any(value.type == INTERVAL for value in values):
+    known = all(
+        is_days or value.type.is_interval or value.type == NULL for value, is_days in zip(values, apart, strict=True)
+    )
+    if not known or not any(value.type.is_interval for value in values):
         return values
     return [
-        product(value, day) if is_days else micros_of(value) if value.type == INTERVAL else value
+        product(value, day) if is_days else micros_of(value) if value.type.is_interval else value
         for value, is_days in zip(values, apart, strict=True)
     ]
 
@@ -264,7 +319,7 @@ def add_months(moment: Expr, months: int) -> Expr:
 
 def negate(expr: Expr) -> Expr:
     """Build -x; a literal is negated at once."""
-    if expr.type == INTERVAL and not isinstance(expr, Literal):
+    if expr.type.is_interval and not (isinstance(expr, Literal) and expr.type == INTERVAL):
         return length(*map(negate, parts(expr)))
     if isinstance(expr, Literal) and expr.value is not None:
         if expr.type == INTERVAL:

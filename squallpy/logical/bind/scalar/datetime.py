@@ -5,7 +5,7 @@ from functools import partial
 from zoneinfo import available_timezones
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, NULL, TIMESTAMP, VARCHAR
+from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, NULL, TIMESTAMP, VARCHAR, decimal
 from squallpy.logical.bind.datetime import calendar, intervals
 from squallpy.logical.bind.datetime.extraction import extract
 from squallpy.logical.bind.datetime.patterns import parse_moment
@@ -138,7 +138,7 @@ def from_unixtime(count: Expr, pattern: Expr = SECONDS) -> Expr:
 
 def bind_date_add(moment: Expr, days: Expr, sign: int) -> Expr:
     """Build DATE_ADD(d, 3), a DATE, and DATE_ADD(d, INTERVAL 1 MONTH)."""
-    if days.type == INTERVAL:
+    if days.type.is_interval:
         return intervals.arithmetic("+" if sign > 0 else "-", moment, days)
     return intervals.add_days(day_of(moment), days if sign > 0 else intervals.negate(days))
 
@@ -211,6 +211,17 @@ def convert_timezone(*args: Expr) -> Expr:
 @expands("DATE_FROM_UNIX_DATE")
 def date_of_days(days: Expr) -> Expr:
     return call("add_days", Literal(0, DATE), days)
+
+
+@expands("MAKE_DT_INTERVAL")
+def make_interval(*parts: Expr) -> Expr:
+    """Build MAKE_DT_INTERVAL(days, hours, minutes, seconds); seconds may have decimals."""
+    lengths = (intervals.DAY_MICROS, *(intervals.UNITS[unit][2] for unit in ("HOUR", "MINUTE", "SECOND")))
+    found: Expr = Literal(0, BIGINT)
+    for part, length in zip(parts, lengths, strict=False):
+        made = call("*", part, Literal(length, BIGINT))
+        found = call("+", found, made if part.type.is_integer else cast(cast(made, decimal(20, 0)), BIGINT))
+    return intervals.from_micros(found)
 
 
 @expands("MAKE_TIMESTAMP")

@@ -5,7 +5,7 @@ from functools import partial
 from math import e, pi
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, DOUBLE, INT, INTERVAL, decimal
+from squallpy.base.types import BIGINT, DOUBLE, INT, decimal
 from squallpy.logical.bind.datetime import calendar
 from squallpy.logical.bind.datetime.intervals import negate
 from squallpy.logical.bind.scalar.expansion import ZERO, Builder, expands
@@ -122,7 +122,7 @@ def negative(x: Expr) -> Expr:
 
 @expands("POSITIVE")
 def positive(x: Expr) -> Expr:
-    return x if x.type.is_numeric or x.type == INTERVAL else call("+", x, ZERO)
+    return x if x.type.is_numeric or x.type.is_interval else call("+", x, ZERO)
 
 
 expands("FLOOR")(to_digits("floor"))

@@ -67,7 +67,9 @@ class DeltaWriter(TableFormatWriter[DeltaSink, DeltaTable, DataFile]):
 
     @staticmethod
     def stored_type(type: pa.DataType) -> pa.DataType:
-        """Return the type in which values are stored: times in UTC, which every reader knows."""
+        """Return the type in which values are stored: times in UTC, which every reader knows, intervals as text."""
+        if pa.types.is_duration(type):
+            return pa.string()
         return pa.timestamp("us", "UTC") if pa.types.is_timestamp(type) else type
 
     def create(self) -> DeltaTable:

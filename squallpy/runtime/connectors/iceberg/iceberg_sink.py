@@ -76,7 +76,9 @@ class IcebergWriter(TableFormatWriter[IcebergSink, Table, DataFile]):
 
     @staticmethod
     def stored_type(type: pa.DataType) -> pa.DataType:
-        """Return a type that Iceberg has: integers of 32 bits at least, times in microseconds."""
+        """Return a type that Iceberg has: integers of 32 bits at least, times in microseconds, intervals as text."""
+        if pa.types.is_duration(type):
+            return pa.string()
         if pa.types.is_integer(type) and type.bit_width < 32:
             return pa.int32()
         return pa.timestamp("us", type.tz) if pa.types.is_timestamp(type) else type

@@ -15,6 +15,7 @@ from squallpy.base.records import dataclass
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.runtime.connectors.kafka.avro_messages import AvroFormat
 from squallpy.runtime.formats.avro_schema import library
+from squallpy.runtime.formats.text_columns import cells
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -49,8 +50,7 @@ class AvroRows:
     def records(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
         """Encode rows."""
         write, found = library().schemaless_writer, list[bytes]()
-        numbered = [c.cast(_number(c.type)) if pa.types.is_temporal(c.type) else c for c in rows.columns]
-        for row in pa.table(numbered, rows.column_names).to_pylist():
+        for row in pa.table([_written(column) for column in rows.columns], rows.column_names).to_pylist():
             out = io.BytesIO(self.head)
             out.seek(len(self.head))
             write(out, self.parsed, row)
@@ -58,8 +58,13 @@ class AvroRows:
         return pa.array(found, pa.binary())
 
 
-def _number(type: pa.DataType) -> pa.DataType:
-    return pa.int32() if type.bit_width == 32 else pa.int64()
+def _written(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Convert times to numbers, and intervals, for which Avro has no type of their precision, to texts."""
+    if pa.types.is_duration(column.type):
+        return pa.chunked_array([cells(chunk) for chunk in column.chunks], pa.string())
+    if pa.types.is_temporal(column.type):
+        return column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    return column
 
 
 def _avro_type(type: pa.DataType) -> Any:

@@ -16,6 +16,7 @@ from uuid import uuid4
 
 import psycopg
 import pyarrow as pa
+import pyarrow.compute as pc
 from psycopg import sql
 
 from squallpy.base.errors import SquallError
@@ -343,7 +344,9 @@ class PostgresWriter(TableWriter[PostgresSink]):
         columns = sql.SQL(", ").join(map(sql.Identifier, names))
         query = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv, NULL '')").format(target, columns)
         with connection.cursor() as cursor, cursor.copy(query) as copy:
-            for data in csv_rows(rows, added + 2):  # NB: as of several columns, so that NULL stays without quotes
+            for data in csv_rows(
+                with_interval_texts(rows), added + 2
+            ):  # NB: as of several columns, so that NULL stays without quotes
                 copy.write(data)
 
 
@@ -370,4 +373,15 @@ def sql_type(field: pa.Field) -> str:
         return "boolean"
     if pa.types.is_date(type):
         return "date"
+    if pa.types.is_duration(type):
+        return "interval"
     return "timestamp" if pa.types.is_timestamp(type) else "text"
+
+
+def with_interval_texts(rows: pa.Table) -> pa.Table:
+    """Write durations as the server reads intervals: −1 s  →  -1000000 microseconds"""
+    for at, field in enumerate(rows.schema):
+        if pa.types.is_duration(field.type):
+            numbers = rows.column(at).cast(pa.int64()).cast(pa.string())
+            rows = rows.set_column(at, field.name, pc.binary_join_element_wise(numbers, " microseconds", ""))
+    return rows

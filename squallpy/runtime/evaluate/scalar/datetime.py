@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import TIMESTAMP, YEARS, Kind, Type
+from squallpy.base.types import RANGES, TIMESTAMP, Kind, Type
 from squallpy.logical.expressions import Call, Literal
 from squallpy.runtime.evaluate.evaluator_table import Evaluated, binary, evaluator, parameter, unary
-from squallpy.runtime.evaluate.exact_arithmetic import masked
+from squallpy.runtime.evaluate.exact_arithmetic import first_chosen, masked
 from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, all_valid, full
 
 DAY = 86_400_000_000
@@ -66,9 +66,9 @@ def move_moments(call: Call, move: Callable[[Any, Any], Any]) -> Callable[[Vec, 
     def run(a: Vec, b: Vec) -> Vec:
         moments, amounts = masked(a), masked(b)
         values, valid = move(moments, amounts), all_valid(a.valid, b.valid)
-        if call.type.kind not in YEARS:  # a bound, see `temporal.unbounded`
+        if call.type.kind not in RANGES:  # a bound, see `temporal.unbounded`
             return Vec(values, valid)
-        least, most = YEARS[call.type.kind]
+        least, most = RANGES[call.type.kind]
         outside = np.logical_and(np.less(values, least) | np.greater(values, most), True if valid is None else valid)
         if np.any(outside):
             row = int(np.argmax(outside))
@@ -124,6 +124,20 @@ def part_of(call: Call, args: Evaluated) -> VectorFunction:
 @evaluator("micros")
 def micros(call: Call, args: Evaluated) -> VectorFunction:
     return args[0]
+
+
+@evaluator("day_to_second")
+def day_to_second(call: Call, args: Evaluated) -> VectorFunction:
+    least, most = RANGES[Kind.DAY_TO_SECOND]
+
+    def run(frame: VectorFrame) -> Vec:
+        vec = args[0](frame)
+        micros = masked(vec)
+        if np.any(wrong := np.less(micros, least) | np.greater(micros, most)):
+            raise SquallError("SQ5001", f"{call}: {first_chosen(micros, wrong)} microseconds are longer than all time")
+        return vec
+
+    return run
 
 
 @evaluator("last_day")
@@ -215,7 +229,7 @@ def _of_times(arg: VectorFunction, operate: Callable[[Any], Any]) -> VectorFunct
         values, valid = full(arg(frame), TIMESTAMP, frame.rows)
         known = values if valid is None else np.where(valid, values, 0)
         found = operate(known)
-        least, most = YEARS[Kind.TIMESTAMP]
+        least, most = RANGES[Kind.TIMESTAMP]
         if np.any(wrong := (found < least) | (found > most)):
             moment = Literal(int(known[np.argmax(wrong)]), TIMESTAMP)
             raise SquallError("SQ5001", f"{moment} is outside the years 1 to 9999 in another time zone")
