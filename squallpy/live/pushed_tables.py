@@ -4,6 +4,7 @@ pushed_table(relation, [{"id": 1, "price": "2.50"}], "+")   →   a table of the
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError, nearest, shorten
 from squallpy.catalog.relation import MULT, Relation
+from squallpy.logical.expressions import show_day_to_second
 from squallpy.runtime.formats.change_operations import DELETES, INSERTS
 from squallpy.runtime.sources.foreign_source import ArrowPart, check_rows, names_asked
 from squallpy.runtime.sources.source import FileSource
@@ -82,7 +84,11 @@ def _column(values: Any) -> Any:
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return pa.array([None if value is None else str(value) for value in values])
+        return pa.array([None if value is None else _text(value) for value in values])
+
+
+def _text(value: Any) -> str:
+    return show_day_to_second(value // timedelta(microseconds=1)) if isinstance(value, timedelta) else str(value)
 
 
 def _operation_column(relation: Relation) -> str | None:

@@ -333,3 +333,21 @@ def fault_mistakes_are_told_at_their_place_in_python(s: Session, mistake: str) -
 def fault_an_unknown_relation_is_told(s: Session) -> None:
     with pytest.raises(SquallError, match='SQ2001 unknown stream or table or view "order", did you mean "orders"'):
         s.table("order")
+
+
+def test_intervals() -> None:
+    """A timedelta is an INTERVAL: in rows that are pushed, also beside texts, in conditions and in answers."""
+    with squallpy.connect() as session:
+        calls = session.stream("calls", {"k": "INT", "lasted": "INTERVAL DAY TO SECOND"})
+        long = (
+            calls.filter(lambda r: r.lasted > dt.timedelta(minutes=1)).group_by("k").agg(all=sum_("lasted"), n=count())
+        )
+        kept = long.materialize("long")
+        calls.push([{"k": 1, "lasted": "0 01:00:00"}, {"k": 1, "lasted": dt.timedelta(days=2, microseconds=1)}])
+        calls.push([{"k": 1, "lasted": "-1 00:00:00"}, {"k": 2, "lasted": dt.timedelta(days=-1)}])
+        calls.push({"k": [2], "lasted": [dt.timedelta(hours=3)]})
+        session.run_until_caught_up()
+        assert sorted(kept.to_pylist(), key=str) == [
+            {"k": 1, "all": dt.timedelta(days=2, hours=1, microseconds=1), "n": 2},
+            {"k": 2, "all": dt.timedelta(hours=3), "n": 1},
+        ]

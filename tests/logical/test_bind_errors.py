@@ -49,6 +49,7 @@ ERRORS = {
     "SELECT INTERVAL '1' MONTH FROM r": ("SQ2005", 17, "an INTERVAL with months is no value of a column"),
     "SELECT MAX(INTERVAL a MONTH) FROM r": ("SQ2005", 8, "an INTERVAL with months is no value of a column"),
     "SELECT a FROM r GROUP BY INTERVAL a YEAR": ("SQ2005", 35, "an INTERVAL with months is no value of a column"),
+    "SELECT GROUPING_ID() FROM r": ("SQ2005", 8, "GROUPING_ID takes 1 or more arguments, not 0"),
     "SELECT VAR_POP(t - d) FROM r": ("SQ2005", 8, "VAR_POP does not take (INTERVAL DAY TO SECOND)"),
     "SELECT a FROM r WHERE t - d > 5": ("SQ2005", 23, "cannot compare INTERVAL DAY TO SECOND with INT"),
     "SELECT a FROM r WHERE t - d > 'soon'": ("SQ2005", 31, "'soon' is not a valid INTERVAL DAY TO SECOND"),

@@ -41,7 +41,7 @@ AGGREGATES = (
         "APPROX_COUNT_DISTINCT(x) → 3",
     ),
     aggregate("SUM(x)", Direct("sum"), "the sum, exact of integers and DECIMALs", "SUM(x) → 10"),
-    aggregate("AVG(x)", Direct("avg"), "the mean, always DOUBLE", "AVG(x) → 2.5", "MEAN"),
+    aggregate("AVG(x)", Direct("avg"), "the mean, always DOUBLE", "AVG(x) → 2.5", "MEAN TRY_AVG"),
     aggregate("BOOL_AND(p)", Derived(), "TRUE if no row has FALSE", "BOOL_AND(x > 1) → false", "EVERY"),
     aggregate("BOOL_OR(p)", Derived(), "TRUE if a row has TRUE", "BOOL_OR(x > 1) → true", "ANY SOME"),
 )

@@ -162,6 +162,12 @@ FUNCTIONS = (
         settings=1,
     ),
     declare_derived(
+        "LIKE(s, pattern [, escape])",
+        "s LIKE pattern, as a function; a backslash escapes, or the character that is given",
+        "LIKE('abc', 'a%') → true",
+    ),
+    declare_derived("ILIKE(s, pattern [, escape])", "LIKE in any case", "ILIKE('ABC', 'a%') → true"),
+    declare_derived(
         "REGEXP_LIKE(s, pattern [, flags])",
         "TRUE if a regular expression matches a part of the text; the flag 'i' ignores case",
         "REGEXP_LIKE('ABC', 'b', 'i') → true",

@@ -156,13 +156,17 @@ def bind_like(s: "Scalars", node: exp.Like | exp.ILike, character: Literal | Non
             raise s.ctx.error("SQ2005", "LIKE ANY and ALL need a pattern", node.expression)
         tests = [bind_like(s, _with_pattern(node, each), character) for each in every]
         return disjunction(tests) if isinstance(node.expression, exp.Any) else conjunction(tests)
-    value, pattern = s.bind(node.this), s.bind(node.expression)
+    test = like(s.bind(node.this), s.bind(node.expression), character, isinstance(node, exp.ILike))
+    return call("not", test) if node.args.get("negate") else test
+
+
+def like(value: Expr, pattern: Expr, character: Expr | None = None, in_any_case: bool = False) -> Expr:
+    """Build LIKE and ILIKE, whose patterns a character escapes, or a backslash."""
     if character is None and not (isinstance(pattern, Literal) and "\\" not in str(pattern.value)):
         character = BACKSLASH
-    if isinstance(node, exp.ILike):
+    if in_any_case:
         value, pattern = call("lower", value), call("lower", pattern)
-    test = call("like", value, pattern, *([character] if character else []))
-    return call("not", test) if node.args.get("negate") else test
+    return call("like", value, pattern, *([character] if character else []))
 
 
 def _with_pattern(node: exp.Like | exp.ILike, pattern: exp.Expr) -> exp.Like | exp.ILike:

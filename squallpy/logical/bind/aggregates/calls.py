@@ -346,7 +346,9 @@ def bind_grouping(s: Scalars, node: exp.Anonymous) -> Expr:
     """
     if s.aggregation is None:
         raise SquallError("SQ2009", f"GROUPING cannot stand in {s.clause}", head(s, node))
-    of = node.expressions or (every_key(s, node) if node.name.upper() == "GROUPING_ID" else [])
+    of = node.expressions or (every_key(s, node) if node.name.upper() == "GROUPING_ID" else None)
+    if of == [] and node.name.upper() == "GROUPING_ID":
+        return Literal(0, INT)
     if not of:
         raise SquallError("SQ2005", f"{node.name.upper()} takes 1 or more arguments, not 0", head(s, node))
     bits: list[Expr] = [s.aggregation.collect_grouping(s.inner().bind(arg), arg) for arg in of]
@@ -356,11 +358,11 @@ def bind_grouping(s: Scalars, node: exp.Anonymous) -> Expr:
     return total
 
 
-def every_key(s: Scalars, node: exp.Anonymous) -> list[exp.Expr]:
-    """List what GROUPING_ID() is of: all that the query around it is grouped by."""
+def every_key(s: Scalars, node: exp.Anonymous) -> list[exp.Expr] | None:
+    """List what GROUPING_ID() is of: all that the query around it is grouped by; None without a GROUP BY."""
     select = node.find_ancestor(exp.Select)
     clause = select.args.get("group") if select else None
-    return list(dict.fromkeys(key for keys in grouping_sets(s.ctx, clause) for key in keys)) if clause else []
+    return list(dict.fromkeys(key for keys in grouping_sets(s.ctx, clause) for key in keys)) if clause else None
 
 
 def bind_filter(s: Scalars, node: exp.Filter) -> Expr:

@@ -136,7 +136,9 @@ def arithmetic(op: str, left: Expr, right: Expr) -> Expr:
         return shift(left, *parts(right if sign > 0 else negate(right)))
     if op in "+-" and left.type.is_interval and right.type.is_interval:
         pairs = zip(parts(left), parts(right if sign > 0 else negate(right)), strict=True)
-        return length(*(total(*pair) for pair in pairs))
+        months, days, micros = (total(*pair) for pair in pairs)
+        found = length(months, days, micros)
+        return to_value(found) if DAY_TO_SECOND in (left.type, right.type) and is_zero(months) else found
     if left.type == DATE and right.type.is_integer:
         return add_days(left, right if sign > 0 else negate(right))
     if op == "-" and left.type == right.type == DATE:

@@ -16,7 +16,6 @@ from squallpy.logical.aggregate_calls import Agg, OverClause, SortKey, SortKeys,
 from squallpy.logical.bind.aggregates.calls import Called, aggregate, aggregate_name, check_ordered
 from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.datetime.intervals import lengths
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.order_by import constant_number
 from squallpy.logical.bind.over.frame_bounds import bind_frame
@@ -190,7 +189,7 @@ class WindowCalls:
         """Bind a key of ORDER BY."""
         self.ctx.refuse_other_args(key, "this", "desc", "nulls_first")
         with self.ctx.at(key.this):
-            (expr,) = in_order(lengths([rows.bind(key.this)]))
+            (expr,) = in_order([rows.bind_value(key.this)])
         return expr, bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
 
     def column(self, function: WindowFunction, node: exp.Expr, type: Type, nullable: bool = True) -> Column:

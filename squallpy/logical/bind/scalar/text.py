@@ -1,10 +1,12 @@
 """Functions of texts."""
 
 import re
+from functools import partial
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import INT, NULL, VARCHAR, Shape, Type, nested_type
 from squallpy.logical.bind.datetime.intervals import negate
+from squallpy.logical.bind.predicates import like
 from squallpy.logical.bind.scalar.expansion import EMPTY, NOTHING, ONE, SPACE, ZERO, Builder, expands
 from squallpy.logical.bind.scalar.nested import array_compact, array_join, concatenated, reversed_array, size
 from squallpy.logical.bind.split_function import matches_empty
@@ -225,3 +227,7 @@ def _type_name(type: Type) -> str:
 @expands("REGEXP_SUBSTR")
 def first_match(text: Expr, expression: Expr) -> Expr:
     return case([(call("rlike", text, expression), bind_regexp_extract(text, expression, ZERO))], NOTHING)
+
+
+expands("LIKE")(like)
+expands("ILIKE")(partial(like, in_any_case=True))
