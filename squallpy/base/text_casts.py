@@ -7,7 +7,7 @@ differs from Spark where an answer would depend on the day ('10:20' is no TIMEST
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 
@@ -34,11 +34,12 @@ _TIMESTAMP = re.compile(
     r"(?:[ T]([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?([^0-9.].*)?)?)?)?)?)?",
     re.DOTALL,
 )
-_DAY_TO_SECOND = re.compile(
-    r"(?P<named>INTERVAL\s+(?P<minus>-?)')?(?P<sign>[+-]?)([0-9]{1,9}) ([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})"
-    r"(?:\.([0-9]{1,9}))?(?(named)'\s+DAY\s+TO\s+SECOND)",
+_CLOCK = r"([0-9]{1,9}):([0-9]{1,2}):([0-9]{1,2})(?:\.([0-9]{1,9}))?"
+_DAY_TO_SECOND = re.compile(  # as Spark writes it, and as PostgreSQL and DuckDB do
+    rf"(?P<named>INTERVAL\s+(?P<minus>-?)')?(?P<sign>[+-]?)([0-9]{{1,9}}) {_CLOCK}(?(named)'\s+DAY\s+TO\s+SECOND)",
     re.IGNORECASE,
 )
+_DAYS_AND_CLOCK = re.compile(rf"(?:([+-]?[0-9]{{1,9}}) days?)?(?:(?:^| )([+-]?){_CLOCK})?")
 _OFFSET = re.compile(r"([+-])([0-9]{2})(?:([0-9]{2})([0-9]{2})?|:([0-9]{2})(?::([0-9]{2}))?)?")
 SHORT_ZONES = {
     "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
@@ -151,20 +152,32 @@ def _timestamp(text: str, type: Type) -> int:
 
 
 def _day_to_second(text: str, type: Type) -> int:
-    """Read microseconds; digits after the sixth of a second are cut off."""
-    match = _DAY_TO_SECOND.fullmatch(text.strip(CONTROLS))
-    if match is None:
+    """Read microseconds; digits after the sixth of a second are cut off.
+
+    INTERVAL '-1 02:00:00' DAY TO SECOND, -1 02:00:00, -1 days -02:00:00, -26:00:00   →   −26 hours
+    """
+    bare = text.strip(CONTROLS)
+    if match := _DAY_TO_SECOND.fullmatch(bare):
+        days, clock = int(match[4]), match.groups(default="0")[4:]
+        found = days * 86_400_000_000 + _clock_micros(text, clock, 23)
+        found = -found if (match["minus"] == "-") != (match["sign"] == "-") else found
+    elif bare and (match := _DAYS_AND_CLOCK.fullmatch(bare)):
+        time = _clock_micros(text, match.groups(default="0")[2:], 10**9)
+        found = int(match[1] or 0) * 86_400_000_000 + (-time if match[2] == "-" else time)
+    else:
         raise ValueError(text)
-    days, hours, minutes, seconds = (int(part) for part in match.groups()[3:7])
-    if hours > 23 or minutes > 59 or seconds > 59:
-        raise ValueError(text)
-    micros = ((days * 24 + hours) * 60 + minutes) * 60_000_000 + seconds * 1_000_000
-    micros += int((match[8] or "")[:6].ljust(6, "0"))
-    found = -micros if (match["minus"] == "-") != (match["sign"] == "-") else micros
     least, most = RANGES[type.kind]
     if not least <= found <= most:
         raise ValueError(text)
     return found
+
+
+def _clock_micros(text: str, parts: Sequence[str], most: int) -> int:
+    """Compute the microseconds of hours, at most so many, minutes, seconds and a fraction; ValueError for more."""
+    hours, minutes, seconds = map(int, parts[:3])
+    if hours > most or minutes > 59 or seconds > 59:
+        raise ValueError(text)
+    return ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + int(parts[3][:6].ljust(6, "0"))
 
 
 @lru_cache(maxsize=256)

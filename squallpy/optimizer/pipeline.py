@@ -39,6 +39,7 @@ from squallpy.optimizer.plan.left_join_to_anti_join import left_join_to_anti_joi
 from squallpy.optimizer.plan.materialise_outer_joins import materialise_outer_joins
 from squallpy.optimizer.plan.restrict_groups import restrict_groups
 from squallpy.optimizer.plan.semi_joins_in_recursion import semi_joins_in_recursion
+from squallpy.optimizer.plan.simplify_intervals import cancel_interval
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
 from squallpy.optimizer.plan.take_first_rows import take_first_rows
 from squallpy.optimizer.plan.window_functions.expand import expand_window_functions
@@ -134,6 +135,7 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
             simplify_predicates.fold_constant_in_or,
             simplify_predicates.fold_not,
             simplify_predicates.decide_arms,
+            cancel_interval,
             simplify_predicates.open_abs,
             simplify_predicates.factor_conjunct_out_of_or,
         ),

@@ -58,7 +58,7 @@ ERRORS = {
     "SELECT CAST(t - d AS BIGINT) FROM r": ("SQ2005", 13, "cannot cast INTERVAL DAY TO SECOND to BIGINT"),
     "SELECT a FROM r WHERE t - d > INTERVAL '1' MONTH": ("SQ2005", 23, "months have no fixed length"),
     "SELECT t + INTERVAL ' ' FROM r": ("SQ2005", 21, "' ' is not a valid INTERVAL"),
-    "SELECT a FROM r ORDER BY INTERVAL '1' MONTH": ("SQ2005", 35, "months have no fixed length"),
+    "SELECT a FROM r ORDER BY INTERVAL '1' MONTH": ("SQ2005", 35, "an INTERVAL with months is no value of a column"),
     "SELECT d + INTERVAL s DAY FROM r": ("SQ2005", 21, "INTERVAL takes a whole number, not VARCHAR"),
     "SELECT a FROM r WHERE RANK() OVER (ORDER BY a) < 3": (
         "SQ2009",

@@ -206,7 +206,10 @@ def test_intervals_are_written_and_read(micros: list[int | None]) -> None:
         "1 2:3:4": 93_784_000_000, "+0 00:00:00.1234567": 123_456,
         "interval -'-1 00:00:00'  day to  SECOND": 86_400_000_000,
         "INTERVAL '1 00:00:00'": None, "1 00:00:00' DAY TO SECOND": None, "0 24:00:00": None, "0 00:60:00": None,
-        "1": None, "": None, "1 day": None, "999999999 00:00:00": None,
+        "1 day": 86_400_000_000, "-1 days -02:00:00.5": -93_600_500_000, "1 day -00:00:01": 86_399_000_000,
+        "26:03:04": 93_784_000_000, "-26:00:00": -93_600_000_000, "1 days ": 86_400_000_000,
+        "1": None, "": None, "1 mon": None, "1 day02:00:00": None, "02:60:00": None, "1 year 1 day": None,
+        "999999999 00:00:00": None,
     }.items(),
 )  # fmt: skip
 def test_texts_of_intervals(text: str, micros: int | None) -> None:

@@ -69,7 +69,7 @@ def target_of(s: "Scalars", node: exp.Cast | exp.TryCast) -> Type:
             return read_schema(target.sql())
         except SquallError:
             raise SquallError("SQ2008", f"{target.sql()[:80]} is not a type we have") from None
-    if isinstance(target.this, exp.Interval):
+    if isinstance(target.this, exp.Interval) or target.this == exp.DType.INTERVAL:
         return declared_type(target.sql())
     plain = isinstance(target.this, exp.DType)
     if not plain or not all(re.fullmatch("[0-9]{1,9}", p.name) for p in target.expressions):

@@ -10,7 +10,7 @@ from squallpy.base.records import dataclass
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.aggregate_calls import SortKeys
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.datetime.intervals import lengths
+from squallpy.logical.bind.datetime.intervals import to_value
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.expressions import Column, Expr, columns, replace_known
@@ -76,7 +76,7 @@ def bind_order(clause: exp.Order | None, items: Sequence[SelectColumn], scalars:
             expr = ordinal(ctx, key.this, items, "ORDER BY")
             exprs = [scalars.bind(key.this) if expr is None else expr]
         with ctx.at(key.this):
-            exprs = [key for expr in exprs for key in in_order(lengths([expr]))]
+            exprs = [key for expr in exprs for key in in_order([to_value(expr)])]
         ways = bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
         keys += [Ordering(expr, *ways, key.this) for expr in exprs]
     return keys

@@ -12,7 +12,6 @@ from squallpy.frontend.window_clause import CLAUSE
 from squallpy.logical.apply import Apply
 from squallpy.logical.bind.aggregates.collector import Aggregation, is_aggregate
 from squallpy.logical.bind.context import CommonTable, Context
-from squallpy.logical.bind.datetime.intervals import to_value
 from squallpy.logical.bind.explode import guard_series, in_from
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.from_clause import bind_from, bind_nested, rehearsal
@@ -309,16 +308,13 @@ class QueryBlock:
             self.ctx.refuse_other_args(node, "this", "alias")
             if not isinstance(node.args["alias"], exp.Identifier):  # s:a, of JSON elsewhere
                 raise self.ctx.refuse(node.args["alias"])
-            return Item(node.alias, scalars.bind(node.this), node.this)
-        expr = scalars.bind(node)
+            return Item(node.alias, scalars.bind_value(node.this), node.this)
+        expr = scalars.bind_value(node)
         return Item(node.name if isinstance(node, exp.Column) else self.ctx.query.words(node), expr, node)
 
     def output(self, item: Item) -> tuple[Column, Expr]:
-        """Make the column of an item; a bare NULL is a VARCHAR, an INTERVAL with months no column at all (SQ2005)."""
-        with self.ctx.at(item.node):
-            expr = to_value(item.expr)
-        if expr.type.kind is Kind.NULL:
-            expr = Literal(None, VARCHAR)
+        """Make the column of an item; a bare NULL is a VARCHAR."""
+        expr = Literal(None, VARCHAR) if item.expr.type.kind is Kind.NULL else item.expr
         return self.ctx.column(item.name, expr.type, expr.nullable), expr
 
     def binder_with_aliases(self, items: list[Item], aggregation: Aggregation | None, clause: str) -> Scalars:
@@ -371,12 +367,11 @@ class QueryBlock:
         """Bind an expression of GROUP BY."""
         expr = ordinal(self.ctx, node, items, "GROUP BY")
         if expr is None:
-            expr = scalars.bind(node)
+            expr = scalars.bind_value(node)
         if columns(expr) & {*aggregation.columns, *aggregation.groupings.values()}:
             raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", node)
         self.refuse_window_functions(expr, "GROUP BY", node)
-        with self.ctx.at(node):
-            return to_value(expr)
+        return expr
 
     def bind_having(self, items: list[Item], aggregation: Aggregation) -> Expr | None:
         clause = self.select.args.get("having")

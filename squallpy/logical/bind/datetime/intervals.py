@@ -22,7 +22,20 @@ from fractions import Fraction
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.base.types import BIGINT, DATE, DAY_TO_SECOND, DOUBLE, INT, INTERVAL, NULL, TIMESTAMP, Kind, decimal
+from squallpy.base.types import (
+    BIGINT,
+    DATE,
+    DAY_TO_SECOND,
+    DOUBLE,
+    INT,
+    INTERVAL,
+    NULL,
+    RANGES,
+    TIMESTAMP,
+    Kind,
+    decimal,
+)
+from squallpy.logical import expression_builders
 from squallpy.logical.bind.context import Context
 from squallpy.logical.coercion import cast, coerce
 from squallpy.logical.expression_builders import call
@@ -118,7 +131,7 @@ def involves_time(left: Expr, right: Expr) -> bool:
 
 
 def arithmetic(op: str, left: Expr, right: Expr) -> Expr:
-    """Build left ± right where one is a DATE, TIMESTAMP or INTERVAL; SQ2005 if they do not go together."""
+    """Build +, -, * or / where one side is a DATE, TIMESTAMP or INTERVAL; SQ2005 if they do not go together."""
     if op == "+" and right.type.is_temporal and not left.type.is_temporal:
         left, right = right, left
     sign = 1 if op == "+" else -1
@@ -166,8 +179,6 @@ def parts(interval: Expr) -> tuple[Expr, Expr, Expr]:
             return Literal(months, INT), Literal(days, INT), Literal(micros, BIGINT)
         case Call("interval", (months, days, micros)):
             return months, days, micros
-        case Call("day_to_second", (micros,)):
-            return ZERO, ZERO, micros
         case Literal(micros) if interval.type == DAY_TO_SECOND:
             return ZERO, ZERO, Literal(micros, BIGINT)
     return ZERO, ZERO, call("micros", interval)
@@ -183,9 +194,12 @@ def micros_of(interval: Expr) -> Expr:
 
 def from_micros(micros: Expr) -> Expr:
     """Build an INTERVAL DAY TO SECOND of a number of microseconds."""
-    if isinstance(micros, Literal):
-        return Literal(micros.value, DAY_TO_SECOND)
-    return call("day_to_second", micros)
+    if not isinstance(micros, Literal):
+        return call("day_to_second", micros)
+    least, most = RANGES[Kind.DAY_TO_SECOND]
+    if micros.value is not None and not least <= micros.value <= most:
+        raise SquallError("SQ2005", f"an INTERVAL of {micros.value} microseconds is longer than all time")
+    return Literal(micros.value, DAY_TO_SECOND)
 
 
 def to_value(expr: Expr) -> Expr:
@@ -213,7 +227,7 @@ OF_MICROS: dict[str, Callable[[Expr], Expr]] = {"ABS": from_micros, "SIGN": lamb
 def scale(interval: Expr, number: Expr, op: str) -> Expr:
     """Multiply or divide an INTERVAL by a number, rounded half away from zero; SQ2005 for one with months."""
     micros = coerce(micros_of(interval), decimal(19, 0) if number.type.is_exact and op == "*" else DOUBLE)
-    return rounded_interval(call(op, micros, number))
+    return rounded_interval(expression_builders.arithmetic(op, micros, number))
 
 
 def rounded_interval(micros: Expr) -> Expr:
