@@ -25,7 +25,7 @@ from squallpy.functions.entries import Argument, Arguments, TypeRule, Typing
 
 TEXT, WHOLE = (Kind.VARCHAR,), (Kind.INT, Kind.BIGINT)
 NUMERIC = (Kind.DOUBLE, Kind.INT, Kind.BIGINT, Kind.DECIMAL)
-LENGTHS = (Kind.TIMESTAMP, Kind.DAY_TO_SECOND)
+IN_MICROSECONDS = (Kind.TIMESTAMP, Kind.DAY_TO_SECOND)
 DAYS, TIMES, MOMENTS = (Kind.DATE,), (Kind.TIMESTAMP,), (Kind.DATE, Kind.TIMESTAMP)
 
 

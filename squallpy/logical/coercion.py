@@ -7,7 +7,7 @@ from typing import Any
 
 from squallpy.base.errors import SquallError, shorten
 from squallpy.base.text_casts import parse
-from squallpy.base.types import BIGINT, DOUBLE, INT, MOST_DIGITS, VARCHAR, Kind, Type, decimal
+from squallpy.base.types import BIGINT, DOUBLE, INT, MOST_DIGITS, RANGES, VARCHAR, Kind, Type, decimal
 from squallpy.logical.expressions import Cast, Expr, Literal
 
 WIDE = Context(prec=2 * MOST_DIGITS, rounding=ROUND_HALF_UP)  # NB: Python's default context rounds to 28 digits
@@ -117,7 +117,8 @@ def _convert(value: Any, source: Type, target: Type) -> Any:
             months, days, micros = value
             if months:
                 raise ValueError(value)
-            return _is_in_range(days * 86_400_000_000 + micros, -(2**63), 2**63)
+            least, most = RANGES[target.kind]
+            return _is_in_range(days * 86_400_000_000 + micros, least, most + 1)
         case Kind.DATE:
             return value // 86_400_000_000
         case Kind.TIMESTAMP:

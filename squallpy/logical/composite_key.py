@@ -6,22 +6,11 @@
 from collections.abc import Sequence
 
 from squallpy.base.types import VARCHAR, Kind
+from squallpy.logical.coercion import ALWAYS
 from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Call, Cast, Expr, Literal, is_null
 
-SPELLED = frozenset(
-    {
-        Kind.BOOLEAN,
-        Kind.INT,
-        Kind.BIGINT,
-        Kind.DECIMAL,
-        Kind.DOUBLE,
-        Kind.DATE,
-        Kind.TIMESTAMP,
-        Kind.DAY_TO_SECOND,
-        Kind.VARCHAR,
-    }
-)
+SPELLED = ALWAYS | {Kind.VARCHAR}
 
 
 def pack(values: Sequence[Expr]) -> Expr | None:

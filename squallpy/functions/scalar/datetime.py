@@ -5,7 +5,7 @@ An argument that a syntax here names d, t, start or end is a moment: a text cons
 
 from squallpy.base.types import BIGINT, DATE, DAY_TO_SECOND, INT, TIMESTAMP
 from squallpy.functions.entries import Function, Operation, declare_derived, native
-from squallpy.functions.type_rules import DAYS, LENGTHS, MOMENTS, TEXT, TIMES, WHOLE, months, takes
+from squallpy.functions.type_rules import DAYS, IN_MICROSECONDS, MOMENTS, TEXT, TIMES, WHOLE, months, takes
 
 
 def _part(syntax: str, part: str, doc: str, result: int, aliases: str = "") -> Function:
@@ -208,7 +208,7 @@ FUNCTIONS = (
 INTERNAL = (
     Operation("from_utc", 2, 2, takes(TIMESTAMP, TIMES, TEXT), "the time of a zone at a moment of UTC", settings=1),
     Operation("to_utc", 2, 2, takes(TIMESTAMP, TIMES, TEXT), "the moment of UTC at a time of a zone", settings=1),
-    Operation("micros", 1, 1, takes(BIGINT, LENGTHS), "the microseconds since 1970, or of an interval"),
+    Operation("micros", 1, 1, takes(BIGINT, IN_MICROSECONDS), "the microseconds since 1970, or of an interval"),
     Operation("day_to_second", 1, 1, takes(DAY_TO_SECOND, WHOLE), "the interval of so many microseconds"),
     Operation("trunc", 2, 2, takes(DATE, MOMENTS, TEXT), "the first day of the year, quarter, month or week"),
     Operation("trunc_time", 2, 2, takes(TIMESTAMP, TIMES, WHOLE), "the last multiple of so many microseconds"),

@@ -14,7 +14,7 @@ import pyarrow as pa
 from squallpy.base.errors import Span, SquallError, counted
 from squallpy.catalog.connector_options import CONNECTORS
 from squallpy.catalog.sink_spec import FINAL, SinkSpec
-from squallpy.runtime.formats.text_columns import cells
+from squallpy.runtime.formats.text_columns import text_column
 from squallpy.runtime.sinks.protocol import TaskWriter
 
 NONE = -1
@@ -85,7 +85,7 @@ def cast_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _cast(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_duration(column.type) and not pa.types.is_duration(type):
-        column = pa.chunked_array([cells(chunk) for chunk in column.chunks], pa.string())
+        column = text_column(column)
     return column.cast(type)
 
 

@@ -24,7 +24,7 @@ def held_text(value: Any, type: Type, exact: bool = False, lenient: bool = False
         return "null"
     nested = type.nested
     if nested is None:
-        if lenient and type.kind not in _TEXTS and _is_text(value):
+        if lenient and type.kind not in TEXTS and _is_text(value):
             raise ValueError(value)
         return _plain(value, type)
     if isinstance(value, str):  # JSON in a text
@@ -54,7 +54,8 @@ def held_text(value: Any, type: Type, exact: bool = False, lenient: bool = False
     raise ValueError(value)
 
 
-_TEXTS = (Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.DAY_TO_SECOND)
+TEXTS = (Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.DAY_TO_SECOND)
+"""Kinds whose values are texts in JSON."""
 
 
 def _is_text(value: Any) -> bool:

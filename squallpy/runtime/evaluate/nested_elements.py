@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.types import Kind, Type
+from squallpy.runtime.evaluate.held_values import TEXTS
 from squallpy.runtime.evaluate.scalar.json import READER, held_element, write_json
 from squallpy.runtime.evaluate.series import positions_within
 from squallpy.runtime.kernels.memory_regions import Words
@@ -61,7 +62,7 @@ _Apart = tuple[Words, pa.Array | None, pa.Array, pa.Array | None]  # counts, key
 
 def _split(texts: pa.Array, element: Type, with_parts: bool) -> _Apart | None:
     """Split ARRAYs between their elements, where commas are nowhere else; None if they may be."""
-    is_quoted = element.kind in (Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.DAY_TO_SECOND)
+    is_quoted = element.kind in TEXTS
     if element.kind is Kind.DOUBLE or is_quoted:  # NaN has quotes, too
         odd = ("\\", "null") if is_quoted else ('"',)
         if any(pc.any(pc.match_substring(texts, mark)).as_py() for mark in odd):

@@ -29,6 +29,11 @@ def cells(column: pa.Array) -> pa.Array:
     return text
 
 
+def text_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Convert a column in chunks to strings."""
+    return pa.chunked_array([cells(chunk) for chunk in column.chunks], pa.string())
+
+
 def is_number(kind: pa.DataType) -> bool:
     """True if values of a type are shown to the right."""
     return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))

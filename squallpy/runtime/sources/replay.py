@@ -151,9 +151,8 @@ class Replay(RowBatches):
         return rows + batches * self.batch_rows
 
 
-_AHEAD = (
-    32  # batches whose ends are computed at once: one by one, each would wait for a cache that batches have emptied
-)
+_AHEAD = 32
+"""Batches whose ends are computed at once: one by one, each would wait for a cache that batches have emptied."""
 LEAP_ROWS = 1_000_000  # rows of a large batch, in which a new generation repeats earlier ones
 
 

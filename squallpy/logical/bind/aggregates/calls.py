@@ -347,7 +347,7 @@ def bind_grouping(s: Scalars, node: exp.Anonymous) -> Expr:
     if s.aggregation is None:
         raise SquallError("SQ2009", f"GROUPING cannot stand in {s.clause}", head(s, node))
     of = node.expressions or (every_key(s, node) if node.name.upper() == "GROUPING_ID" else None)
-    if of == [] and node.name.upper() == "GROUPING_ID":
+    if of == []:
         return Literal(0, INT)
     if not of:
         raise SquallError("SQ2005", f"{node.name.upper()} takes 1 or more arguments, not 0", head(s, node))

@@ -232,7 +232,12 @@ def scale(interval: Expr, number: Expr, op: str) -> Expr:
 
 def rounded_interval(micros: Expr) -> Expr:
     """Build the INTERVAL of a number of microseconds, rounded half away from zero."""
-    return from_micros(cast(cast(micros, decimal(20, 0)), BIGINT))
+    return from_micros(rounded_to_whole(micros))
+
+
+def rounded_to_whole(number: Expr) -> Expr:
+    """Round a DECIMAL or DOUBLE to a BIGINT, half away from zero, where a cast to BIGINT alone cuts off."""
+    return cast(cast(number, decimal(20, 0)), BIGINT)
 
 
 def lengths(values: list[Expr]) -> list[Expr]:

@@ -5,7 +5,7 @@ from functools import partial
 from zoneinfo import available_timezones
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, NULL, TIMESTAMP, VARCHAR, decimal
+from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, NULL, TIMESTAMP, VARCHAR
 from squallpy.logical.bind.datetime import calendar, intervals
 from squallpy.logical.bind.datetime.extraction import extract
 from squallpy.logical.bind.datetime.patterns import parse_moment
@@ -220,7 +220,7 @@ def make_interval(*parts: Expr) -> Expr:
     found: Expr = Literal(0, BIGINT)
     for part, length in zip(parts, lengths, strict=False):
         made = call("*", part, Literal(length, BIGINT))
-        found = call("+", found, made if part.type.is_integer else cast(cast(made, decimal(20, 0)), BIGINT))
+        found = call("+", found, made if part.type.is_integer else intervals.rounded_to_whole(made))
     return intervals.from_micros(found)
 
 

@@ -15,7 +15,7 @@ from squallpy.base.records import dataclass
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.runtime.connectors.kafka.avro_messages import AvroFormat
 from squallpy.runtime.formats.avro_schema import library
-from squallpy.runtime.formats.text_columns import cells
+from squallpy.runtime.formats.text_columns import text_column
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -61,7 +61,7 @@ class AvroRows:
 def _written(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Convert times to numbers, and intervals, for which Avro has no type of their precision, to texts."""
     if pa.types.is_duration(column.type):
-        return pa.chunked_array([cells(chunk) for chunk in column.chunks], pa.string())
+        return text_column(column)
     if pa.types.is_temporal(column.type):
         return column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
     return column
