@@ -65,8 +65,8 @@ def batches(options: argparse.Namespace) -> Iterator[tuple[Edges, Edges]]:
 
 
 def as_table(gone: Edges, come: Edges) -> pa.Table:
-    """Convert changes to a batch."""
-    rows = np.concatenate([gone, come]).astype(np.int32)
+    """Convert changes to a batch, of integers as sources read them."""
+    rows = np.concatenate([gone, come])
     signs = np.repeat([-1, 1], [len(gone), len(come)])
     return pa.table({"x": rows[:, 0], "y": rows[:, 1], MULT: signs})
 

@@ -39,7 +39,8 @@ class MemorySource(RowSource):
     def add(self, rows: pa.Table) -> None:
         """Append rows, as inserts unless they have `__mult`."""
         rows = with_mult(rows, 1) if MULT not in rows.column_names else rows
-        self.table = pa.concat_tables([self.table, rows.select(self.table.column_names).cast(self.table.schema)])
+        rows, schema = rows.select(self.table.column_names), self.table.schema
+        self.table = pa.concat_tables([self.table, rows if rows.schema.equals(schema) else rows.cast(schema)])
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
         names = [*(name for name in columns if name != ARRIVAL), *([MULT] if self.relation.is_signed else [])]
@@ -91,4 +92,4 @@ def memory_input(sources: Mapping[str, MemorySource], batches: PushedBatches) ->
 
 def with_mult(rows: pa.Table, mult: int) -> pa.Table:
     """Append a column `__mult` with the same multiplicity in all rows."""
-    return rows.append_column(MULT, pa.array([mult] * len(rows), pa.int64()))
+    return rows.append_column(MULT, pa.repeat(pa.scalar(mult, pa.int64()), len(rows)))

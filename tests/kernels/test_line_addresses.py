@@ -11,6 +11,8 @@ from squallpy.runtime.kernels.line_addresses import (
     LINE,
     address_eight,
     count_eight,
+    halves_eight,
+    numbers_eight,
     part_eight,
     pick_eight,
 )
@@ -41,7 +43,17 @@ def _count(items: Vector, count: int, counts: Vector, amount: int) -> None:
 
 @kernel(f"int64({VECTOR}, int64, int64, {VECTOR})")
 def _part(words: Vector, buckets: int, first: int, to: Vector) -> int:
-    return part_eight(address(words), buckets, first, address(to))
+    return part_eight(address(words), buckets, first, address(to), address(words))
+
+
+@kernel(f"int64({VECTOR}, int64, int64, {VECTOR}, {VECTOR})")
+def _halves(words: Vector, count: int, first: int, places: Vector, to: Vector) -> int:
+    return halves_eight(address(words), count, first, address(places), address(to))
+
+
+@kernel(f"int64({VECTOR}, int64, {VECTOR}, {VECTOR})")
+def _numbers(numbers: Vector, first: int, places: Vector, to: Vector) -> int:
+    return numbers_eight(address(numbers), first, address(places), address(to))
 
 
 def test_words_with_a_flag() -> None:
@@ -81,9 +93,25 @@ def test_words_of_two_lines() -> None:
         for _ in range(20):
             words = draw.integers(1, 1 << 40, 8) * draw.integers(0, 2, 8)
             behind = ((((words & KEY) * GOLDEN & HALF) * buckets) >> 32) - first
-            to = np.zeros(16, np.int64)
+            to, given = np.full(17, -1), words.copy()
             apart = _part(words, buckets, first, to)
             for half in range(2):
-                here = words[(words != 0) & (behind == half)].tolist()
+                here = given[(given != 0) & (behind == half)].tolist()
                 assert to[8 * half : 8 * half + 8].tolist() == here + [0] * (8 - len(here))
-            assert apart == np.count_nonzero((words != 0) & (behind >> 1 != 0))
+            assert words[:apart].tolist() == given[(given != 0) & (behind >> 1 != 0)].tolist() and to[16] == -1
+
+
+def test_numbers_that_are_not_0() -> None:
+    draw = np.random.default_rng(4)
+    for count in range(12):
+        numbers = draw.integers(-3, 4, 12) * draw.integers(0, 2, 12) * draw.choice([1, 1 << 20], 12)
+        places, to = np.full(9, -1), np.full(9, -1)
+        chosen = np.flatnonzero(numbers[: min(count, 8)])
+        words = numbers << 32 | draw.integers(0, 1 << 32, 12)
+        assert _halves(words, count, 100, places, to) == len(chosen)
+        assert places.tolist() == [*(100 + chosen), *[-1] * (9 - len(chosen))]
+        assert to.tolist() == [*numbers[chosen], *[-1] * (9 - len(chosen))]
+        narrow, chosen = numbers.astype(np.int32), np.flatnonzero(numbers[:8])
+        assert _numbers(narrow.view(np.int64), 100, places, to) == len(chosen)
+        assert places[: len(chosen)].tolist() == (100 + chosen).tolist()
+        assert to[: len(chosen)].tolist() == numbers[chosen].tolist() and places[8] == -1

@@ -68,6 +68,8 @@ class LedgerEntries:
         if not self._feed.relation.has_ledger or mult is None:
             return []
         keys, words = entries(self._hashes(table), mult, self._scratch)
+        if self._partitions == 1:
+            return [(0, Delta(self.name, keys, words))] if len(keys) else []
         place = keys[:, 0] % self._partitions
         parts = ((p, Delta(self.name, keys[place == p], words[place == p])) for p in range(self._partitions))
         return [(p, delta) for p, delta in parts if len(delta.keys)]
@@ -85,7 +87,8 @@ class LedgerEntries:
                 hashed.append(np.where(np.asarray(column.is_null()), NULL, word))
             elif type.is_integer:  # NB: the hole hashes as the value above it, so that it is only refused as a key
                 values, valid = from_arrow(column, type)
-                hashed.append(np.where(True if valid is None else valid, rank_of(values, 1), NULL))
+                ranks = rank_of(values, 1)
+                hashed.append(ranks if valid is None else np.where(valid, ranks, NULL))
             else:
                 hashed.append(encode(from_arrow(column, type), Column(0, name, type), len(table), _NO_STRINGS))
         if not hashed:

@@ -15,7 +15,7 @@ from typing import Final
 
 from squallpy.runtime.kernels.intrinsics import load, load32, lowest, store, store32
 from squallpy.runtime.kernels.kernel_compiler import inlined
-from squallpy.runtime.kernels.line_addresses import GOLDEN, HALF, KEY, LINE, part_eight
+from squallpy.runtime.kernels.line_addresses import GOLDEN, HALF, KEY, LINE, part_eight, pick_eight
 from squallpy.runtime.kernels.line_comparison import equal32, equal64
 
 KEYS: Final = 0  # kinds of entries: 4 bytes shifted by these
@@ -135,7 +135,16 @@ def _copy(table: int, at: int, target: int, there: int, kind: int) -> None:
 
 @inlined
 def take_block(state: int, arena: int, size_class: int) -> int:
-    """Take a block, all zero, from those that are free or from the top, where there is room; its first unit.
+    """Take a block, all zero, from those that are free or from the top, where there is room; its first unit."""
+    block = _take_units(state, arena, size_class)
+    for i in range(2 * units_of(size_class)):
+        store(arena + UNIT * block, i, 0)
+    return block
+
+
+@inlined
+def _take_units(state: int, arena: int, size_class: int) -> int:
+    """Take a block like `take_block`, of arbitrary words.
 
     What is less than a line is a part of one, whose other parts are free then.
     """
@@ -149,8 +158,6 @@ def take_block(state: int, arena: int, size_class: int) -> int:
         for other in range(block + units, block + 4, units):
             store(arena + UNIT * other, 0, load(state, 1 + size_class))
             store(state, 1 + size_class, other + 1)
-    for i in range(2 * units):
-        store(arena + UNIT * block, i, 0)
     return block
 
 
@@ -183,17 +190,32 @@ def free_place(table: int, places: int, key: int, kind: int) -> int:
 
 @inlined
 def _double(table: int, places: int, target: int) -> None:
-    """Copy words to a table of zeros with twice as many buckets: those of a bucket to two of them, in order.
+    """Copy words to a table with twice as many buckets: those of a bucket to two of them, in order.
 
-    The other way, to look for a free place for each, waits for the word before to be stored.
+    The other way, to look for a free place for each, waits for the word before to be stored. Words that their own
+    bucket had no room for are listed where the table was, whose lines are read by then.
     """
     buckets, left = places >> 3, 0
     for b in range(buckets):
-        left += part_eight(table + LINE * b, 2 * buckets, 2 * b, target + 2 * LINE * b)
-    for at in range(places if left > 0 else 0):
-        word = load(table, at)
-        if word != 0 and bucket_among(word, buckets) != at >> 3:
-            store(target, free_place(target, 2 * places, word & KEY, WORDS), word)
+        left += part_eight(table + LINE * b, 2 * buckets, 2 * b, target + 2 * LINE * b, table + 8 * left)
+    _enter_words(table, left, target, 2 * places)
+
+
+@inlined
+def _move_words(table: int, places: int, target: int, size: int) -> None:
+    """Copy words to a table of zeros of any size, which are first listed where they were."""
+    found = 0
+    for b in range(places >> 3):
+        found += pick_eight(table + LINE * b, 8, KEY, -1, table + 8 * found)
+    _enter_words(table, found, target, size)
+
+
+@inlined
+def _enter_words(words: int, count: int, table: int, places: int) -> None:
+    """Enter words of a list in a table."""
+    for i in range(count):
+        word = load(words, i)
+        store(table, free_place(table, places, word & KEY, WORDS), word)
 
 
 @inlined
@@ -201,15 +223,20 @@ def resize(head: int, state: int, arena: int, size_class: int, kind: int) -> Non
     """Move the entries of a table to a block of another class, for which there is room; −1: there are none."""
     places, table, block = places_of(head, kind), block_of(head, arena), 0
     if size_class >= 0:
-        block = take_block(state, arena, size_class)
-        size, target = 4 * units_of(size_class) >> kind, arena + UNIT * block
+        size = 4 * units_of(size_class) >> kind
         if kind == WORDS and places >= 8 and size == 2 * places:
-            _double(table, places, target)
+            block = _take_units(state, arena, size_class)
+            _double(table, places, arena + UNIT * block)
         else:
-            for i in range(places):
-                key = key_at(table, i, kind)
-                if key != 0:
-                    _copy(table, i, target, free_place(target, size, key, kind), kind)
+            block = take_block(state, arena, size_class)
+            target = arena + UNIT * block
+            if kind == WORDS and places >= 8:
+                _move_words(table, places, target, size)
+            else:
+                for i in range(places):
+                    key = key_at(table, i, kind)
+                    if key != 0:
+                        _copy(table, i, target, free_place(target, size, key, kind), kind)
     give_block(head, state, arena)
     set_block(head, block, size_class, load(head, 0) & OWNED)
 

@@ -52,7 +52,7 @@ from squallpy.runtime.kernels.grouped_tasks import (
     schedule,
     write_record,
 )
-from squallpy.runtime.kernels.intrinsics import load, lowest, prefetch, shift_right, store
+from squallpy.runtime.kernels.intrinsics import load, load32, lowest, prefetch, shift_right, store, store32
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
 from squallpy.runtime.kernels.line_addresses import KEY, count_eight
 from squallpy.runtime.kernels.memory_area import HEAD
@@ -81,10 +81,12 @@ EMPTY: Final = 16  # nodes that have lost their last group
 TWICE: Final = 17  # rows that came to nodes from which some went before
 BATCH_STATE: Final = 18
 
-# Marks of a node in a batch, above its first record: rows went; then, at another time, some came; it had no rows once.
-HAS_LOST: Final = 1 << 32
-IS_TWICE: Final = 2 << 32
-IS_LISTED: Final = 4 << 32
+# A node in a batch has two words of 32 bits: its first record + 1, below marks, and how many rows came, less those that
+# went. The marks are: rows went; then, at another time, some came; it had no rows once.
+FIRST: Final = (1 << 29) - 1
+HAS_LOST: Final = 1 << 29
+IS_TWICE: Final = 1 << 30
+IS_LISTED: Final = 1 << 31
 
 # Phases: of a time, what waits for it is found, then moved, then counted, then done; at last entries are dropped.
 SEEK: Final = 0
@@ -186,14 +188,14 @@ def enqueue(first: int, records: int, firsts: int, queue: Vector) -> tuple[int, 
     items, nodes = 0, 0
     for r in range(records):
         record = first + _BYTES * r
-        prefetch(firsts + 16 * load(first + _BYTES * min(r + _NEAR, records - 1), 0))
+        prefetch(firsts + 8 * load(first + _BYTES * min(r + _NEAR, records - 1), 0))
         node = load(record, 0)
-        other = load(firsts, 2 * node)
-        if other & LOW == 0:
+        other = load32(firsts, 2 * node)
+        if other & FIRST == 0:
             queue[QUEUED * nodes] = node
             nodes += 1
-        store(record, 0, node | other << 32)
-        store(firsts, 2 * node, other & ~LOW | (r + 1))
+        store(record, 0, node | (other & FIRST) << 32)
+        store32(firsts, 2 * node, other & ~FIRST | (r + 1))
         items += (load(record, 2) & LOW) + (load(record, 2) >> 32)
     return nodes, items
 
@@ -302,7 +304,7 @@ def drop_entries(head: int, arena: int, rows_state: int, ended: int, count: int)
 
 
 @inlined
-def clean(frame: Vector, gone: int, rows: int, notes: Vector, emptied: Vector, state: Vector) -> int:
+def clean(frame: Vector, gone: int, rows: int, notes: int, emptied: Vector, state: Vector) -> int:
     """Drop entries without derivations, and tell which rows went, and how many of each node."""
     arena, rows_state, head_of_all, dropped = frame[ROWS], frame[HEAD] + 8 * ROWS_STATE, frame[HEAD], 0
     for i in range(state[CLEANED], state[GONE]):
@@ -327,13 +329,13 @@ def clean(frame: Vector, gone: int, rows: int, notes: Vector, emptied: Vector, s
             word = word_at(table, at, kind)
         if word & NOTED != 0 and (word & ONLY != 0 or chosen_place(table, places, key, kind) < 0):
             state[OUT] = report(rows, state[OUT], key, node, 1)
-            notes[2 * node + 1] -= 1
+            store32(notes, 2 * node + 1, load32(notes, 2 * node + 1) - 1)
         if count_at(table, at, kind) == 0:
             drop(head, arena, at, kind)
             dropped += before - length_of(head)
             shrink(head, rows_state, arena, kind)
-            if length_of(head) == 0 and notes[2 * node] & IS_LISTED == 0:
-                notes[2 * node] |= IS_LISTED
+            if length_of(head) == 0 and load32(notes, 2 * node) & IS_LISTED == 0:
+                store32(notes, 2 * node, load32(notes, 2 * node) | IS_LISTED)
                 emptied[state[EMPTY]] = node
                 state[EMPTY] += 1
         else:

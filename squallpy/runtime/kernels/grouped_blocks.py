@@ -10,6 +10,7 @@ records.
 from typing import Final
 
 from squallpy.runtime.kernels.arena_tables import WORDS, block_of, bucket_among, places_of
+from squallpy.runtime.kernels.grouped_batch import FIRST
 from squallpy.runtime.kernels.grouped_entries import (
     LOW,
     ROWS,
@@ -22,7 +23,7 @@ from squallpy.runtime.kernels.grouped_entries import (
     targets_of,
 )
 from squallpy.runtime.kernels.grouped_tasks import LIST, QUEUED, RECORD, amount_of, items_of, kind_of_record
-from squallpy.runtime.kernels.intrinsics import load, prefetch, shift_right, store
+from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, shift_right, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, inlined
 from squallpy.runtime.kernels.line_addresses import LINE, address_eight
 
@@ -101,17 +102,17 @@ def gather(
     while q < end and asked < BLOCK:
         if q + _NEAR < there:
             prefetch(table_of(frame, queue[QUEUED * (q + _NEAR)]))
-            prefetch(firsts + 16 * queue[QUEUED * (q + _NEAR)])
+            prefetch(firsts + 8 * queue[QUEUED * (q + _NEAR)])
         if q + 2 * _NEXT < there:
-            prefetch(first + _BYTES * ((load(firsts, 2 * queue[QUEUED * (q + 2 * _NEXT)]) & LOW) - 1))
+            prefetch(first + _BYTES * ((load32(firsts, 2 * queue[QUEUED * (q + 2 * _NEXT)]) & FIRST) - 1))
             items = items_of(
-                first + _BYTES * ((load(firsts, 2 * queue[QUEUED * (q + _NEXT)]) & LOW) - 1), tasks, before
+                first + _BYTES * ((load32(firsts, 2 * queue[QUEUED * (q + _NEXT)]) & FIRST) - 1), tasks, before
             )
             prefetch(items)
             prefetch(items + LINE)
             prefetch(items + 2 * LINE)
         node = queue[QUEUED * q]
-        head, record = table_of(frame, node), load(firsts, 2 * node) & LOW
+        head, record = table_of(frame, node), load32(firsts, 2 * node) & FIRST
         kind = kind_of(head)
         is_short, more, less, growth, size, apart = kind == WORDS and time <= SHORT, 0, 0, 0, 0, 0
         other, is_new = record, False
@@ -141,6 +142,8 @@ def gather(
             its_less, its_more, items = load(at, 2) & LOW, load(at, 2) >> 32, items_of(at, tasks, before)
             other = shift_right(load(at, 0), 32)
             if is_plain(at, is_short):
+                if its_more + its_less == size:  # NB: those that go are right behind, as they are in the list
+                    its_more, its_less = size, 0
                 for i in range(0, its_more, 8):
                     at, to = items + 8 * i, 8 * (there_more + i)
                     address_eight(at, words + to, lines + to, its_more - i, shift, table, buckets, mark)

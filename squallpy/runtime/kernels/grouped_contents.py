@@ -49,7 +49,7 @@ from squallpy.runtime.kernels.grouped_entries import (
     word_at,
 )
 from squallpy.runtime.kernels.grouped_tasks import DEEPEST
-from squallpy.runtime.kernels.intrinsics import load, load32, lowest, store, store32
+from squallpy.runtime.kernels.intrinsics import load, load32, store, store32
 from squallpy.runtime.kernels.kernel_compiler import (
     GIVEN_MATRIX,
     GIVEN_VECTOR,
@@ -61,8 +61,7 @@ from squallpy.runtime.kernels.kernel_compiler import (
     kernel,
     making,
 )
-from squallpy.runtime.kernels.line_addresses import KEY, LINE
-from squallpy.runtime.kernels.line_comparison import equal32
+from squallpy.runtime.kernels.line_addresses import KEY, halves_eight, numbers_eight
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.memory_regions import Words
 
@@ -295,15 +294,11 @@ def count_rows(out: Vector, by_group: Vector) -> None:
 @kernel(f"Tuple(({MATRIX}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX})")
 def counted_keys(counts: Vector, keys: Vector) -> tuple[Words, Words]:
     """Return the keys whose number is not 0, and these numbers, as `count_rows` has left them in whole lines."""
-    line, found, base = address(counts), 0, address(counts)
+    base, found = address(counts), 0
     places, numbers = np.empty(keys.shape[0], np.int64), np.empty(keys.shape[0], np.int64)
-    for first in range(0, 2 * len(counts), LINE // 4):
-        left = ~equal32(line, 0) & 0xFFFF
-        while left != 0:
-            place = first + lowest(left)
-            places[found], numbers[found] = place, load32(base, place) << 32 >> 32
-            found, left = found + 1, left & left - 1
-        line += LINE
+    listed, to = address(places), address(numbers)
+    for first in range(0, 2 * len(counts), 8):
+        found += numbers_eight(base + 4 * first, first, listed + 8 * found, to + 8 * found)
     return _chosen(places[:found], keys), numbers[:found]
 
 
@@ -311,10 +306,10 @@ def counted_keys(counts: Vector, keys: Vector) -> tuple[Words, Words]:
 def counted_nodes(words: Vector, keys: Vector) -> tuple[Words, Words]:
     """Return the keys of nodes whose number of rows has changed, and by how many, as `propagate` has left them."""
     base, found = address(words), 0
-    places, numbers = np.empty(keys.shape[0] + 1, np.int64), np.empty(keys.shape[0] + 1, np.int64)
-    for node in range(len(words) >> 1):
-        places[found], numbers[found] = node, load(base, 2 * node + 1)
-        found += numbers[found] != 0
+    places, numbers = np.empty(keys.shape[0], np.int64), np.empty(keys.shape[0], np.int64)
+    listed, to = address(places), address(numbers)
+    for first in range(0, len(words), 8):
+        found += halves_eight(base + 8 * first, len(words) - first, first, listed + 8 * found, to + 8 * found)
     return _chosen(places[:found], keys), numbers[:found]
 
 
@@ -324,6 +319,10 @@ def _chosen(places: Vector, keys: Vector) -> Words:
     n, width = len(places), keys.shape[1]
     chosen = np.empty((n, width), np.int64)
     source, target = address(keys), address(chosen)
+    if width == 1:
+        for i in range(n):
+            store(target, i, load(source, places[i]))
+        return chosen
     for i in range(n):
         for j in range(width):
             store(target, i * width + j, load(source, places[i] * width + j))
@@ -333,10 +332,10 @@ def _chosen(places: Vector, keys: Vector) -> Words:
 @kernel(f"int64({VECTOR}, {VECTOR}, int64)")
 def part_rows(out: Vector, words: Vector, bit: int) -> int:
     """Move the rows of nodes whose mark has a bit behind all others; returns how many others there are."""
-    left, right = 0, len(out)
+    left, right, marks = 0, len(out), address(words)
     while left < right:
         row = out[left]
-        if words[2 * (row >> 1 & LOW)] & bit == 0:
+        if load32(marks, 2 * (row >> 1 & LOW)) & bit == 0:
             left += 1
         else:
             right -= 1

@@ -180,7 +180,7 @@ class GroupedRows(Container):
         heads = np.zeros(last + base + DEEPEST + 64, np.int64)
         bits = np.zeros((len(heads) >> 6) + 1, np.int64)
         groups, nodes = self.groups.top, self.nodes.top
-        offsets, words = self._zeros("offsets", groups), self._zeros("words", 2 * nodes)
+        offsets, words = self._zeros("offsets", (groups + 1) // 2), self._zeros("words", nodes)
         scratch, count = self._scratch, count_tasks(area.current(), steps)
         tasks = np.empty(count + 1, np.int64)
         if RECORD * (count + len(sources)) > len(scratch[at.NEEDS_DATES]):
@@ -216,7 +216,7 @@ class GroupedRows(Container):
             if answer == at.UNKNOWN_STEPS:
                 expand(self.unknown_of(queue[: QUEUED * state[at.NODES_HERE] : QUEUED]))
                 new = np.zeros(self.nodes.top - len(emptied), np.int64)
-                words, emptied = np.concatenate([words, new, new]), np.concatenate([emptied, new])
+                words, emptied = np.concatenate([words, new]), np.concatenate([emptied, new])
                 queue = np.concatenate([queue, *[new] * QUEUED])
             elif answer == at.NEEDS_ROWS:
                 area.grow(_region(entries.ROWS), 2 * area.words(_region(entries.ROWS)))

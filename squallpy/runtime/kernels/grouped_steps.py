@@ -22,6 +22,7 @@ from squallpy.runtime.kernels.grouped_batch import (
     DONE_HERE,
     EMPTY,
     ENDLESS,
+    FIRST,
     FREE,
     GONE,
     HAS_LOST,
@@ -80,7 +81,7 @@ from squallpy.runtime.kernels.grouped_nodes import (
     take_words,
 )
 from squallpy.runtime.kernels.grouped_tasks import BEHIND, LIST, ONE, QUEUED, RECORD, kind_of_record, write_record
-from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, shift_right, store
+from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, shift_right, store, store32
 from squallpy.runtime.kernels.kernel_compiler import VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
 
@@ -196,7 +197,8 @@ def _change(
         state[CHANGED],
         state[OUT],
     )
-    head, marks, record = table_of(frame, number), load(firsts, 2 * number) & ~LOW, load(firsts, 2 * number) & LOW
+    head, marks = table_of(frame, number), load32(firsts, 2 * number)
+    record, marks = marks & FIRST, marks & ~FIRST
     entries = -length_of(head)
     make_room(head, memory, note, words, lines, more + less)
     moved, node = load(head, 0), open_node(frame, memory, number, record, note)
@@ -217,7 +219,7 @@ def _change(
     queue[QUEUED * q + 1], queue[QUEUED * q + 2] = begun << 32 | came, (begun + arrived) << 32 | went
     rows_here = came + went + state[OUT] - reported
     lost += went
-    store(firsts, 2 * number + 1, load(firsts, 2 * number + 1) + rows_here - 2 * lost)
+    store32(firsts, 2 * number + 1, load32(firsts, 2 * number + 1) + rows_here - 2 * lost)
     if rows_here > lost and marks & HAS_LOST != 0:
         marks |= IS_TWICE
         state[TWICE] += 1
@@ -229,7 +231,7 @@ def _change(
             marks |= IS_LISTED
             emptied[state[EMPTY]] = number
             state[EMPTY] += 1
-    store(firsts, 2 * number, marks)
+    store32(firsts, 2 * number, marks)
     state[CHANGED] = end
     if end > begun:
         steps, to = steps_of(frame, number), following + _BYTES * state[NEXT]
@@ -319,8 +321,8 @@ def propagate(
         heads_of: For each time the first record + 1; and in `bits_of` a bit.
         records_of: Room for those of this time and of the next one.
         items_of_all: Room for what changed at the time before and at this one, for places, what came late, and pairs.
-        node_words: The first record + 1 and marks of each node, and how many rows of it came, less those that went; at
-            first 0.
+        node_words: The first record + 1 and marks of each node, and how many rows of it came, less those that went, 32
+            bits each; at first 0.
         queue: Room for all nodes with what came and went in each, QUEUED words; and `emptied` for nodes alone.
         window_of: Room for two blocks of items.
         out: Gets the rows that came and went: group, node, and 1 if it went, in 31, 32 and 1 bits.
@@ -362,4 +364,4 @@ def propagate(
             answer = _apply(
                 frame, memory, queue, firsts, following, window_of, room_of_records, emptied, by_group, state
             )
-    return clean(frame, gone, rows, node_words, emptied, state) if answer == DONE else answer
+    return clean(frame, gone, rows, firsts, emptied, state) if answer == DONE else answer

@@ -23,7 +23,7 @@ from squallpy.runtime.kernels.grouped_entries import (
     table_of,
     word_at,
 )
-from squallpy.runtime.kernels.intrinsics import load, prefetch, store
+from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store, store32
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.line_addresses import KEY, LINE, pick_eight
 
@@ -128,7 +128,7 @@ def list_tasks(
     Args:
         sources: Group, node, and how many derivations come in iteration 1.
         edges: Node, node, and how many derivations come of it where the first is.
-        offsets: Zero for each group; then the offsets of those that have a task.
+        offsets: Zero for each group; then the offsets of those that have a task: 32 bits each.
         base: The offset of a group that has a node of level 0 at rank 0, more than those of all others, as a rule.
         items: Room for one more than there are tasks; and `records`, also for one of each source.
     """
@@ -137,13 +137,14 @@ def list_tasks(
     count, done, first, tasks, its_offset = 0, 0, address(records), address(items), address(offsets)
     for i in range(n):
         group = sources[i, 0]
-        offsets[group] = max(offsets[group], base + load(levels, sources[i, 1]))
+        store32(its_offset, group, max(load32(its_offset, group), base + load(levels, sources[i, 1])))
     for i in range(n):
         group = sources[i, 0]
         store(groups, group, load(groups, group) + sources[i, 2])
-        item, minus = item_of(group + 1, offsets[group]), 1 if sources[i, 2] < 0 else 0
+        offset, minus = load32(its_offset, group), 1 if sources[i, 2] < 0 else 0
+        item = item_of(group + 1, offset)
         write_record(first + 8 * RECORD * count, sources[i, 1], ONE, item, minus, 1 - minus, abs(sources[i, 2]))
-        schedule(first + 8 * RECORD * count, count, offsets[group] + 1, heads, bits)
+        schedule(first + 8 * RECORD * count, count, offset + 1, heads, bits)
         count += 1
     for e in range(m):
         if e + 2 * _AHEAD < m:
@@ -166,9 +167,9 @@ def list_tasks(
                 chosen += word >> CHOSEN_BIT & 1
         for at in range(done, chosen):
             key, rank = load(tasks, at) & LOW, load(tasks, at) >> TAG
-            offset = load(its_offset, key - 1)
+            offset = load32(its_offset, key - 1)
             offset = offset if offset != 0 else max(level - rank, 1)  # NB: not a jump, which nobody could foresee
-            store(its_offset, key - 1, offset)
+            store32(its_offset, key - 1, offset)
             time = offset + rank + 1
             if time != its_time:
                 if at > begun:

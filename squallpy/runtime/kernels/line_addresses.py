@@ -5,8 +5,9 @@ guesses wrong when it ends.
 
     address_eight(items, words, lines, 3, shift, table, buckets, mark)   →   three words, three lines
     pick_eight(line, 8, flag, bits, to)                                  →   of its words with a flag these bits
-    part_eight(line, 2 * buckets, first, to)                             →   its words in the two lines that it becomes
+    part_eight(line, 2 * buckets, first, to, rest)                       →   its words in the two lines that it becomes
     count_eight(items, 3, counts, 1)                                     →   numbers of three groups, each 1 more
+    halves_eight(words, 3, first, places, to)                            →   upper halves but for 0, and their places
 """
 
 from typing import Any, Final
@@ -22,8 +23,8 @@ LINE: Final = 64  # bytes of a bucket
 GOLDEN: Final = 0x9E3779B1  # 2³² by the golden ratio
 HALF: Final = (1 << 32) - 1
 
-_I1, _I32, _I64, _LANES = ir.IntType(1), ir.IntType(32), ir.IntType(64), 8
-_VECTOR, _BITS = ir.VectorType(_I64, _LANES), ir.VectorType(_I1, _LANES)
+_I32, _I64, _LANES = ir.IntType(32), ir.IntType(64), 8
+_VECTOR = ir.VectorType(_I64, _LANES)
 _POINTER = _VECTOR.as_pointer()
 _int, _void = types.int64, types.void
 
@@ -47,6 +48,15 @@ def _spread(builder: Any, value: Any) -> Any:
 
 def _point(builder: Any, address: Any) -> Any:
     return builder.inttoptr(address, _POINTER)
+
+
+def _compress(builder: Any, words: Any, to: Any, mask: Any) -> Any:
+    """Store those of eight words that a mask has one behind the other; returns how many these are."""
+    pointer, name = _I64.as_pointer(), "llvm.masked.compressstore.v8i64"
+    kind = ir.FunctionType(ir.VoidType(), [_VECTOR, pointer, mask.type])
+    compress = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    builder.call(compress, [words, builder.inttoptr(to, pointer), mask])
+    return builder.ctpop(builder.zext(builder.bitcast(mask, ir.IntType(_LANES)), _I64))
 
 
 def _first(builder: Any, count: Any) -> Any:
@@ -99,36 +109,55 @@ def pick_eight(builder: Any, words: Any, count: Any, flag: Any, bits: Any, to: A
     """
     some = _some(builder, words, count)
     chosen = builder.icmp_unsigned("!=", builder.and_(some, _spread(builder, flag)), _constant(0))
-    pointer, mask = _I64.as_pointer(), chosen.type
-    kind = ir.FunctionType(ir.VoidType(), [_VECTOR, pointer, mask])
-    name = "llvm.masked.compressstore.v8i64"
-    compress = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-    builder.call(compress, [builder.and_(some, _spread(builder, bits)), builder.inttoptr(to, pointer), chosen])
-    return builder.ctpop(builder.zext(builder.bitcast(chosen, ir.IntType(_LANES)), _I64))
+    return _compress(builder, builder.and_(some, _spread(builder, bits)), to, chosen)
 
 
-@operation(_int(_int, _int, _int, _int))
-def part_eight(builder: Any, words: Any, buckets: Any, first: Any, to: Any) -> Any:
-    """Copy the words of a bucket, which is to be two of so many, to these two lines, of zeros: those of each in order.
+@operation(_int(_int, _int, _int, _int, _int))
+def part_eight(builder: Any, words: Any, buckets: Any, first: Any, to: Any, rest: Any) -> Any:
+    """Copy the words of a bucket, which is to be two of so many, to these lines: those of each in order, then zeros.
 
     Returns how many words stand in neither, as their own bucket had no room for them.
 
     Args:
         first: The number of the first of the two.
+        rest: The address to which words go that stand in neither; it may be the bucket's.
     """
-    pointer = _I64.as_pointer()
-    kind = ir.FunctionType(ir.VoidType(), [_VECTOR, pointer, _BITS])
-    name = "llvm.masked.compressstore.v8i64"
-    compress = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
     some = builder.load(_point(builder, words), align=8)
     behind = builder.sub(_bucket(builder, some, buckets), _spread(builder, first))
     there = builder.icmp_unsigned("!=", some, _constant(0))
     for half in range(2):
         here = builder.and_(there, builder.icmp_unsigned("==", behind, _constant(half)))
         line = builder.add(to, _I64(LINE * half))
-        builder.call(compress, [some, builder.inttoptr(line, pointer), here])
-    apart = builder.and_(there, builder.icmp_unsigned(">", behind, _constant(1)))
-    return builder.ctpop(builder.zext(builder.bitcast(apart, ir.IntType(_LANES)), _I64))
+        builder.store(_constant(0), _point(builder, line), align=8)
+        _compress(builder, some, line, here)
+    return _compress(builder, some, rest, builder.and_(there, builder.icmp_unsigned(">", behind, _constant(1))))
+
+
+@operation(_int(_int, _int, _int, _int, _int))
+def halves_eight(builder: Any, words: Any, count: Any, first: Any, places: Any, to: Any) -> Any:
+    """List which of the first eight words at most have an upper half that is not 0, and these, as signed numbers.
+
+    Returns how many these are.
+
+    Args:
+        count: How many words there are.
+        first: The place of the first word.
+    """
+    return _list_numbers(builder, builder.ashr(_some(builder, words, count), _constant(32)), first, places, to)
+
+
+@operation(_int(_int, _int, _int, _int))
+def numbers_eight(builder: Any, numbers: Any, first: Any, places: Any, to: Any) -> Any:
+    """List which of eight signed numbers of 32 bits are not 0, and these, like `halves_eight`."""
+    narrow = ir.VectorType(_I32, _LANES).as_pointer()
+    given = builder.load(builder.inttoptr(numbers, narrow), align=4)
+    return _list_numbers(builder, builder.sext(given, _VECTOR), first, places, to)
+
+
+def _list_numbers(builder: Any, numbers: Any, first: Any, places: Any, to: Any) -> Any:
+    there = builder.icmp_unsigned("!=", numbers, _constant(0))
+    _compress(builder, builder.add(ir.Constant(_VECTOR, list(range(_LANES))), _spread(builder, first)), places, there)
+    return _compress(builder, numbers, to, there)
 
 
 @operation(_void(_int, _int, _int, _int))
