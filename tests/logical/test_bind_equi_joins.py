@@ -134,6 +134,9 @@ ERRORS = {
     "ols(TABLE(SELECT x, y FROM r NATURAL JOIN s), 'y', solver => 7)": (
         "SQ2012", 76, "ols has no solver 7, known: bgd, cholesky"),
     "ols(TABLE(r), 'x', solver => 'lu')": ("SQ2012", 44, "ols has no solver 'lu', known: bgd, cholesky"),
+    "ols(TABLE(SELECT x, y FROM r NATURAL JOIN s), 'y', label => 'y')": (
+        "SQ2007", 75, 'ols has the argument "label" twice, give it once'),
+    "cofactor(TABLE(SELECT 1 AS one))": ("SQ3001", 37, "a query without FROM inside TABLE(…)"),
     "ols(TABLE(r), 'x', ridge => 1, RIDGE => 2)": ("SQ2007", 55, 'ols has the argument "ridge" twice, give it once'),
     "ols(TABLE(SELECT k AS intercept, x, y FROM r NATURAL JOIN s), 'x', intercept => TRUE)": (
         "SQ2007", 32, 'ols would have two features "intercept", rename the column'),

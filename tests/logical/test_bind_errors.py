@@ -28,6 +28,7 @@ ERRORS = {
     "SELECT a FROM r, u": ("SQ2002", 8, 'ambiguous column "a", write r.a or u.a'),
     "SELECT price FROM (SELECT a AS prices FROM r)": ("SQ2003", 8, 'unknown column "price", did you mean "prices"?'),
     "SELECT lenght(s) FROM r": ("SQ2004", 8, 'unknown function "lenght", did you mean "LENGTH"?'),
+    "SELECT pagerank(a) FROM r": ("SQ2004", 8, "pagerank is a table function, which stands in FROM, write SELECT"),
     "SELECT a + s FROM r": ("SQ2005", 8, "+ does not take (INT, VARCHAR)"),
     "SELECT a FROM r WHERE s = 3": ("SQ2005", 23, "cannot compare VARCHAR with INT"),
     "FROM r |> WHERE a > 1 |>": ("SQ1001", 23, "the query ends too early, expected SELECT, EXTEND"),

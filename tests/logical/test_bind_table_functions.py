@@ -94,6 +94,15 @@ ERRORS = {
     "pagerank(TABLE(edges), -0.5)": "SQ2012 q.sql:2:15: a damping of -0.5, it is a number from 0 to 1",
     "pagerank(TABLE(edges), 0.5, -1)": "SQ2012 q.sql:2:15: the number of steps is -1, it is a number from 0",
     "pagerank(TABLE(SELECT src, s FROM edges))": "SQ2005 q.sql:2:15: an index of a matrix is an INT or BIGINT",
+    "matrix_power(TABLE(edges), 3, 4)": "SQ2005 q.sql:2:45: matrix_power has too many arguments",
+    "reachability(TABLE(edges), 3, hops => 4)": 'SQ2005 q.sql:2:53: reachability has no argument "hops", known: steps',
+    "shortest_paths(TABLE(edges), 3, steps => 4)": 'SQ2007 q.sql:2:56: shortest_paths has the argument "steps" twice',
+    "pagerank(TABLE(edges), dampin => 0.8)": 'SQ2005 q.sql:2:48: pagerank has no argument "dampin", did you mean "dam',
+    "pagerank(TABLE(edges), 0.9, 3, src)": "SQ2005 q.sql:2:46: pagerank has too many arguments",
+    "ols(TABLE(obs))": "SQ2003 q.sql:2:15: ols has no label, write ols(TABLE(…), 'b')",
+    "ols(TABLE(obs), y)": "SQ2003 q.sql:2:31: the label y is no name of a column, write ols(TABLE(…), 'b')",
+    "ols(TABLE(obs), 'y', intercept => 1)": "SQ2012 q.sql:2:49: the intercept is 1, write TRUE or FALSE",
+    "ols(TABLE(obs), 'y', label => 'y')": 'SQ2007 q.sql:2:45: ols has the argument "label" twice, give it once',
 }
 
 

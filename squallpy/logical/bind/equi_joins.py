@@ -40,6 +40,8 @@ def _name_unsupported(node: exp.Expr) -> str:
     match node:
         case exp.Join() if node.side or node.kind in ("SEMI", "ANTI"):
             return " ".join(filter(None, (node.side, node.kind, "JOIN")))
+        case exp.Select() if not node.args.get("from_"):
+            return "a query without FROM"
         case exp.Select():
             return next((what for clause, what in _CLAUSES.items() if node.args.get(clause)), "")
         case exp.Subquery() if isinstance(node.parent, exp.From | exp.Join):

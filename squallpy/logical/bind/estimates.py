@@ -93,7 +93,8 @@ def estimate(call: "TableFunctionCall") -> exp.Subquery:
         raise call.error("SQ2005", f'estimate has no argument "{unknown}"', nearest(unknown, ["confidence"]))
     if len(call.node.expressions) > 2:
         raise call.error("SQ2005", f"estimate takes a table and a confidence, not {len(call.node.expressions)}", _HINT)
-    confidence = call.argument(0, "confidence")
+    confidence = call.arguments.take("confidence")
+    call.arguments.done("confidence")
     level = CONFIDENCE if confidence is None else read_number(confidence)
     if level is None or not 0 < level < 1:
         given = confidence.sql(DIALECT) if confidence else ""

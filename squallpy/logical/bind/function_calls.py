@@ -10,6 +10,8 @@ from squallpy.base.types import DATE, DAY_TO_SECOND, TIMESTAMP, VARCHAR, unify
 from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED_AGGREGATES
 from squallpy.frontend.unsupported import FUNCTIONS
 from squallpy.functions.entries import Function
+from squallpy.functions.graph_functions import GRAPHS
+from squallpy.functions.model_functions import FUNCTIONS as MODELS
 from squallpy.functions.registry import AGGREGATES, SCALAR_CATEGORIES, SCALARS, WINDOWS
 from squallpy.functions.type_rules import Mismatch
 from squallpy.logical.bind.aggregates.calls import aggregate, bind_grouping, head
@@ -33,6 +35,7 @@ from squallpy.logical.expressions import Expr, Literal
 
 MOMENTS = ("d", "t", "start", "end")  # what syntaxes call moments
 DATETIME = frozenset(SCALAR_CATEGORIES["Dates and times"])
+TABLE_FUNCTIONS = frozenset({*MODELS, *GRAPHS, "estimate", "pagerank"})
 EXPANDED = (conditional, math, text, datetime, json, nested, hash, formats)  # each registers its expansions
 
 
@@ -78,6 +81,9 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
     if name in FUNCTIONS:
         raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), FUNCTIONS[name])
     if (called := SCALARS.get(name)) is None:
+        if name.lower() in TABLE_FUNCTIONS:
+            told, hint = f"{node.name} is a table function, which stands in FROM", f"write SELECT * FROM {node.name}(…)"
+            raise SquallError("SQ2004", told, head(s, node), hint)
         known = (*SCALARS, *AGGREGATES, "CAST", "EXTRACT", "TRIM")
         raise SquallError("SQ2004", f'unknown function "{node.name}"', head(s, node), nearest(name, known))
     least, most, build = called.min_arguments, called.max_arguments, builder(called)

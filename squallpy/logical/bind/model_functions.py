@@ -28,6 +28,7 @@ from squallpy.functions.model_functions import (
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.equi_joins import check_equi_join, refuse_clauses
 from squallpy.logical.bind.literals import read_number, read_text
+from squallpy.logical.bind.table_arguments import TableArguments
 from squallpy.logical.expressions import Column, conjunction, not_null
 from squallpy.logical.factorised import Factorised
 from squallpy.logical.nodes import Filter
@@ -46,7 +47,7 @@ def bind_factorised(ctx: Context, node: exp.Table) -> Factorised:
     from squallpy.logical.bind.from_clause import bind_nested
 
     name = node.this.name.lower()
-    table, *given = node.this.expressions or [None]
+    table, *_ = node.this.expressions or [None]
     is_table = isinstance(table, exp.Anonymous) and table.name.upper() == "TABLE" and len(table.expressions) == 1
     query = table.expressions[0] if is_table else None
     if isinstance(query, exp.Column):
@@ -57,7 +58,7 @@ def bind_factorised(ctx: Context, node: exp.Table) -> Factorised:
         raise ctx.error("SQ2005", f"{name} reads columns of a join", node.this, hint)
     refuse_clauses(ctx, name, query)
     child = bind_nested(ctx, query)
-    arguments = _Arguments(ctx, name, given)
+    arguments = TableArguments(ctx.error, node.this)
     items = query.expressions if len(query.expressions) == len(child.output) and not query.is_star else []
     places: dict[Column, exp.Expr] = dict.fromkeys(child.output, query) | dict(zip(child.output, items, strict=False))
     keys = _partition(ctx, name, query, places, arguments.named("partition"))
@@ -161,40 +162,7 @@ def _order(ctx: Context, name: exp.Expr | None) -> OrderText | None:
     return order
 
 
-class _Arguments:
-    """The arguments behind TABLE(…), by place or by name."""
-
-    def __init__(self, ctx: Context, name: str, given: list[exp.Expr]) -> None:
-        self._ctx, self._name = ctx, name
-        self._named = dict[str, exp.Kwarg]()
-        for arg in given:
-            if isinstance(arg, exp.Kwarg) and self._named.setdefault(arg.this.name.lower(), arg) is not arg:
-                raise ctx.error(
-                    "SQ2007", f'{name} has the argument "{arg.this.name.lower()}" twice', arg, "give it once"
-                )
-        self._plain = [arg for arg in given if not isinstance(arg, exp.Kwarg)]
-
-    def named(self, name: str) -> exp.Expr | None:
-        """Return the argument of this name."""
-        found = self._named.pop(name, None)
-        return found.expression if found is not None else None
-
-    def take(self, name: str) -> exp.Expr | None:
-        """Return the next argument that has no name, or that of this name."""
-        if (found := self.named(name)) is not None:
-            return found
-        return self._plain.pop(0) if self._plain else None
-
-    def done(self, *known: str) -> None:
-        """Refuse what is left."""
-        for arg in (*self._named.values(), *self._plain):
-            title = arg.this.name.lower() if isinstance(arg, exp.Kwarg) else ""
-            told = f'{self._name} has no argument "{title}"' if title else f"{self._name} has too many arguments"
-            hint = "for several columns write PARTITION BY (a, b)" if isinstance(arg, exp.Column) else ""
-            raise self._ctx.error("SQ2005", told, arg, nearest(title, known) if title else hint)
-
-
-def _model(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[Column, ...]) -> Model:
+def _model(ctx: Context, call: exp.Expr, arguments: TableArguments, features: tuple[Column, ...]) -> Model:
     """Read the arguments of the model that is called."""
     kind = FUNCTIONS[call.name.lower()]
     if issubclass(kind, LeastSquares):
@@ -205,7 +173,7 @@ def _model(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[
     return kind()
 
 
-def _statistics(ctx: Context, arguments: _Arguments) -> Statistics:
+def _statistics(ctx: Context, arguments: TableArguments) -> Statistics:
     argument = arguments.named("degree")
     arguments.done("degree", "order")
     degree = 1 if argument is None else read_number(argument)
@@ -215,21 +183,16 @@ def _statistics(ctx: Context, arguments: _Arguments) -> Statistics:
     return Statistics(int(degree or 1))
 
 
-def _least_squares(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[Column, ...]) -> Model:
+def _least_squares(ctx: Context, call: exp.Expr, arguments: TableArguments, features: tuple[Column, ...]) -> Model:
     label = arguments.take("label")
     intercept, ridge, solver = (arguments.take(name) for name in ("intercept", "ridge", "solver"))
     arguments.done("label", "intercept", "ridge", "solver")
     names = [c.name for c in features]
-    if label is None or not read_text(label):
-        told = "ols has no label" if label is None else f"the label {label.sql('spark')} is no name of a column"
-        raise ctx.error("SQ2003", told, label or call, f"write ols(TABLE(…), '{names[-1]}')")
-    wanted = read_text(label)
+    wanted = arguments.read_label(label, names)
     place = next((i for i, name in enumerate(names) if name.lower() == wanted.lower()), None)
     if place is None:
-        raise ctx.error("SQ2003", f'TABLE(…) has no column "{wanted}" for ols', label, nearest(wanted, names))
-    if intercept is not None and not isinstance(intercept, exp.Boolean):
-        raise ctx.error("SQ2012", f"the intercept is {intercept.sql('spark')}", intercept, "write TRUE or FALSE")
-    with_one = isinstance(intercept, exp.Boolean) and bool(intercept.this)
+        raise ctx.error("SQ2003", f'TABLE(…) has no column "{wanted}" for ols', label or call, nearest(wanted, names))
+    with_one = arguments.read_flag("intercept", intercept)
     if len(features) == 1 and not with_one:
         raise ctx.error("SQ2005", f'TABLE(…) has no column but "{names[0]}" for ols', call, "list what explains it")
     return LeastSquares(place, with_one, _ridge(ctx, ridge), _solver(ctx, solver))

@@ -7,6 +7,7 @@ SELECT * FROM matrix_power(TABLE(edges), 16)
 """
 
 from collections.abc import Callable, Collection
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -21,8 +22,9 @@ from squallpy.frontend.statements import Body, CreateMatrix, CreateProgram
 from squallpy.frontend.window_clause import CLAUSE
 from squallpy.functions.graph_functions import DAMPING, GRAPHS, MOST_STEPS, STEPS, GraphFunction, pagerank
 from squallpy.logical.bind.estimates import estimate
-from squallpy.logical.bind.literals import read_number, read_text
+from squallpy.logical.bind.literals import read_number
 from squallpy.logical.bind.matrix_ddl import Outputs, bind_matrix, bind_program
+from squallpy.logical.bind.table_arguments import TableArguments
 
 
 def expand(catalog: Catalog, query: SelectText, outputs: Outputs | None) -> bool:
@@ -89,15 +91,17 @@ class TableFunctionCall:
             raise self.error("SQ2001", f'unknown stream or table "{name}"', nearest(name, self.catalog.relations))
         return entry
 
-    def argument(self, position: int, name: str) -> exp.Expr | None:
-        """Return an argument by its place, or by its name."""
-        given = self.node.expressions[1:]
-        named = {arg.this.name.lower(): arg.expression for arg in given if isinstance(arg, exp.Kwarg)}
-        plain = [arg for arg in given if not isinstance(arg, exp.Kwarg)]
-        return plain[position] if position < len(plain) else named.get(name)
+    @cached_property
+    def arguments(self) -> TableArguments:
+        """The arguments behind TABLE(…)."""
 
-    def steps(self, argument_name: str, position: int = 0, default: int | None = None) -> int:
-        argument = self.argument(position, "steps")
+        def refuse(code: str, message: str, node: exp.Expr, hint: str) -> SquallError:
+            return SquallError(code, message, self.query.span(node), hint)
+
+        return TableArguments(refuse, self.node)
+
+    def steps(self, argument_name: str, default: int | None = None) -> int:
+        argument = self.arguments.take("steps")
         if argument is None and default is not None:
             return default
         text = argument.name if isinstance(argument, exp.Literal) and not argument.is_string else ""
@@ -106,8 +110,8 @@ class TableFunctionCall:
             raise self.error("SQ2012", f"{argument_name} is {given}", f"it is a number from 0 to {MOST_STEPS}")
         return int(text)
 
-    def read_fraction(self, argument_name: str, position: int, default: float) -> float:
-        argument = self.argument(position, argument_name)
+    def read_fraction(self, argument_name: str, default: float) -> float:
+        argument = self.arguments.take(argument_name)
         if argument is None:
             return default
         number = read_number(argument)
@@ -144,6 +148,7 @@ def edges(call: TableFunctionCall, cells: str, shares: bool = False) -> tuple[st
 def graph(call: TableFunctionCall, function: GraphFunction) -> exp.Expr:
     """Declare a program over edges."""
     (label, matrix), steps = edges(call, "cells"), call.steps(function.called)
+    call.arguments.done("steps")
     text = function.write_script(matrix.name, str(matrix.rows), steps)
     table = call.declare(f"{call.name}_{label}_{steps}", function.semiring, text)
     return exp.Subquery(this=_select(table, "i", "j")) if function.pairs else table
@@ -151,8 +156,9 @@ def graph(call: TableFunctionCall, function: GraphFunction) -> exp.Expr:
 
 def ranks(call: TableFunctionCall) -> exp.Expr:
     """Declare a program over shares of edges."""
-    (label, matrix), steps = edges(call, "shares", shares=True), call.steps("the number of steps", 1, STEPS)
-    damping = call.read_fraction("damping", 0, DAMPING)
+    (label, matrix), damping = edges(call, "shares", shares=True), call.read_fraction("damping", DAMPING)
+    steps = call.steps("the number of steps", STEPS)
+    call.arguments.done("damping", "steps")
     name = f"pagerank_{label}_{str(damping).replace('.', '_')}_{steps}"
     table = call.declare(name, "arithmetic", pagerank(matrix.name, str(matrix.rows), damping, steps))
     return exp.Subquery(this=_select(table, "i", "value"))
@@ -170,13 +176,13 @@ def least_squares(call: TableFunctionCall) -> exp.Expr:
     if named is not None and (others := [name for name in types if name not in numbers]):
         told = f'ols is of numbers, "{others[0]}" is {types[others[0]]}'
         raise call.error("SQ2002", told, "leave it out of the SELECT list")
-    wanted, one = call.argument(0, "label"), call.argument(1, "intercept")
-    label = read_text(wanted)
+    label = call.arguments.read_label(call.arguments.take("label"), numbers)
+    with_one = call.arguments.read_flag("intercept", call.arguments.take("intercept"))
+    call.arguments.done("label", "intercept", "ridge", "solver")
     answer = next((name for name in numbers if name.lower() == label.lower()), None)
     if answer is None:
         hint = nearest(label, numbers)
         raise call.error("SQ2003", f'"{relation.name}" has no column "{label}" of numbers', hint)
-    with_one = isinstance(one, exp.Boolean) and bool(one.this)
     features = [*([""] if with_one else []), *(name for name in numbers if name != answer)]
     if not features:
         raise call.error("SQ2005", f'"{relation.name}" has no numbers but "{answer}"')
