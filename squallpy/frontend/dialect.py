@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
+from sqlglot.parser import binary_range_parser
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
@@ -43,6 +44,11 @@ class WindowParser(PipeParser):
     PRIMARY_PARSERS = {**SparkParser.PRIMARY_PARSERS, **STRING_PARSERS}  # noqa: RUF012
 
     BITWISE = {}  # noqa: RUF012 - see `_parse_bitwise`
+    RANGE_PARSERS = {  # noqa: RUF012 - x ~ 'pattern' and x !~ 'pattern', as PostgreSQL and DuckDB write RLIKE
+        **SparkParser.RANGE_PARSERS,
+        TokenType.TILDE: binary_range_parser(exp.RegexpLike),
+        TokenType.IRLIKE: lambda self, this: self._parse_match_without_case(this),
+    }
     SUPPORTS_TABLE_QUERY = True  # TABLE r, which is SELECT * FROM r
 
     def _parse_statement(self) -> exp.Expr | None:
@@ -86,6 +92,20 @@ class WindowParser(PipeParser):
         """Parse ARRAY(x, y)[0], an element, which sqlglot takes for ARRAY[0]."""
         is_element = isinstance(this, exp.Anonymous) and self._curr.token_type is TokenType.L_BRACKET
         return super()._parse_bracket(exp.Paren(this=this) if is_element else this)
+
+    def _parse_match_without_case(self, this: exp.Expr | None) -> exp.Expr:
+        """Parse x ~* 'pattern' as x RLIKE '(?i)' || 'pattern'."""
+        pattern = exp.DPipe(this=exp.Literal.string("(?i)"), expression=self._parse_required())
+        return self.expression(exp.RegexpLike(this=this, expression=pattern))
+
+    def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
+        """Keep the text of an INTERVAL, of which sqlglot takes the one length that it finds: '- 5 days', '1 day 1'."""
+        interval = super()._parse_interval_span(this, parse_function_unit)
+        is_cut = this.is_string and interval.this.name not in (this.name, this.name.strip())
+        if is_cut and not exp.INTERVAL_STRING_RE.fullmatch(this.name):
+            interval.set("this", this)
+            interval.set("unit", None)
+        return interval
 
     def _parse_table_part(self, schema: bool = False) -> exp.Expr | None:
         """Parse FROM TABLE(f(…)) as FROM f(…)."""

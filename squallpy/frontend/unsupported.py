@@ -46,7 +46,6 @@ CLAUSES: dict[str, Unsupported] = {
     "Table.catalog": Unsupported("a catalog before a table's name", "", "write schema.table"),
     "Column.catalog": Unsupported("a catalog before a column's name", "", "write schema.table.column"),
     "Column.join_mark": Unsupported("(+) outer joins"),
-    "Subquery.alias": Unsupported("a name for a join in parentheses", "", "name its sources"),
     "Table.version": Unsupported("time travel", "", "ASOF JOIN finds the row as of a time: see docs/sql_semantics.md"),
     "ordinality": Unsupported("WITH ORDINALITY", "WITH", "use POSEXPLODE, which counts from 0"),
     "Unnest.offset": Unsupported("WITH ORDINALITY", "WITH", "use POSEXPLODE, which counts from 0"),
@@ -226,6 +225,11 @@ QUERIES: dict[str, Unsupported] = {
     ),
     "USING of ASOF join": Unsupported("USING of ASOF JOIN with a column of several sources", "", "write ON"),
     "USING twice": Unsupported("USING next to a parenthesised join with USING", "", "write ON"),
+    "second generator": Unsupported(
+        "a second generator in a select list",
+        "",
+        "EXPLODE(ARRAYS_ZIP(a, b)) makes a row of each pair, LATERAL VIEW of each one of all combinations",
+    ),
     "STRICT": Unsupported("STRICT CORRESPONDING", "STRICT", "write CORRESPONDING BY (…)"),
     "window after set": Unsupported(
         "a window at the end of UNION, INTERSECT or EXCEPT", "", "put the SELECT that it applies to in parentheses"

@@ -298,7 +298,8 @@ def months(name: str, args: Arguments) -> Typing:
 
 def pattern(name: str, args: Arguments) -> Typing:
     """Type a text, a pattern, and a literal escape character."""
-    assert all(arg.is_literal for arg in args[2:])
+    if not all(arg.is_literal for arg in args[2:]):
+        raise mismatch(name, args, hint="the escape character is a constant")
     return takes(BOOLEAN, TEXT)(name, args)
 
 

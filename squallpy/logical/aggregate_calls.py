@@ -20,7 +20,8 @@ SortKeys = tuple[SortKey, ...]
 class Agg:
     """SUM, AVG, MIN or MAX(arg), COUNT(arg) or COUNT(*) (arg None); NULL, COUNT aside, over no non-NULL value.
 
-    MAX_BY and MIN_BY are of the row in which the one key of `order` is greatest or least.
+    MAX_BY and MIN_BY are of the row in which the one key of `order` is greatest or least; FIRST_BY is of the first row
+    in the `order` of keys as those of a Sort.
 
     Of the n values in order one is at the `fraction` q: the one BELOW q · (n − 1), or ABOVE, both counted from 0;
     the one that REACHES q · n, counted from 1; or, from behind, the one that is LEFT by that. LISTAGG has the texts of

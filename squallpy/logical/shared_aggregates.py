@@ -61,6 +61,11 @@ class Aggregates:
         value, *keys = (coerce(e, BIGINT) if e.type.kind is Kind.NULL else e for e in (value, by) if e is not None)
         return self.of(Agg(function, value, order=tuple((key, descending, False) for key in keys)))
 
+    def first_value(self, value: Expr, order: SortKeys) -> Column:
+        """Collect "first_by", the value of the first row in an order."""
+        value = coerce(value, BIGINT) if value.type.kind is Kind.NULL else value
+        return self.of(Agg("first_by", value, order=order))
+
     def of(self, agg: Agg) -> Column:
         """Return the column of an aggregate; equal ones share one."""
         if agg not in self.aggs:

@@ -27,6 +27,7 @@ from squallpy.optimizer.plan.exists_not_equal import exists_not_equal
 from squallpy.optimizer.plan.exists_to_semi import exists_to_semi
 from squallpy.optimizer.plan.expand_arg_extremes import expand_arg_extremes
 from squallpy.optimizer.plan.expand_distinct_aggregates import expand_distinct_aggregates
+from squallpy.optimizer.plan.expand_first_values import expand_first_values
 from squallpy.optimizer.plan.expand_grouping_sets import expand_grouping_sets
 from squallpy.optimizer.plan.expand_marks import expand_marks
 from squallpy.optimizer.plan.expand_outer_joins import expand_outer_joins
@@ -91,6 +92,12 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "expand_top_n",
         "before all rules, which see ranks, joins and aggregates, whichever is the cheapest",
         expand_top_n,
+        required=True,
+    ),
+    node_pass(
+        "expand_first_values",
+        "before first rows are taken: FIRST(x ORDER BY y) is of the row with the number 1 of its group",
+        expand_first_values,
         required=True,
     ),
     FunctionPass(

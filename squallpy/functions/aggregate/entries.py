@@ -27,6 +27,7 @@ class Maintenance(Enum):
     ORDER_STATISTIC = "the value at a share of a sorted group"
     FOLD = "recomputed from all values of a changed group"
     ARG_EXTREME = "by other aggregates, as which the pass expand_arg_extremes writes it"
+    FIRST_ROW = "by the first row of each group, as which the pass expand_first_values writes it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,19 @@ class ArgExtreme:
 
 
 @dataclass(frozen=True, slots=True)
+class Positional:
+    """The value of the first row, or the last, in the order that the call names; without one, an operation of all.
+
+    Args:
+        skips_nulls: Of rows in which the value is not NULL, as if the call said IGNORE NULLS.
+    """
+
+    operation: str
+    is_last: bool = False
+    skips_nulls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Percentile:
     """The value at a share of all in order, between two of them if it is interpolated."""
 
@@ -91,7 +105,7 @@ class Listing:
     is_distinct: bool = False
 
 
-Form = Direct | Derived | Paired | ArgExtreme | Percentile | Listing
+Form = Direct | Derived | Paired | ArgExtreme | Positional | Percentile | Listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +114,6 @@ class Aggregate:
 
     Args:
         least: the arguments that it needs, the key of WITHIN GROUP (ORDER BY key) among them.
-        takes_null_mark: True if IGNORE NULLS and RESPECT NULLS may follow the argument.
     """
 
     syntax: str
@@ -110,7 +123,6 @@ class Aggregate:
     names: tuple[str, ...]
     min_arguments: int
     max_arguments: int | None
-    takes_null_mark: bool = False
 
     @property
     def name(self) -> str:
@@ -125,14 +137,17 @@ class Aggregate:
         return all(WITHIN_GROUP in way for way in self.syntax.split(" or "))
 
     @property
+    def takes_null_mark(self) -> bool:
+        """True if IGNORE NULLS and RESPECT NULLS may follow the argument."""
+        return isinstance(self.form, Positional | Listing)
+
+    @property
     def has_accuracy(self) -> bool:
         """True if a call can end with a constant accuracy of an approximation."""
         return "accuracy" in self.syntax
 
 
-def aggregate(
-    syntax: str, form: Form, doc: str, example: str, aliases: str = "", *, takes_null_mark: bool = False
-) -> Aggregate:
+def aggregate(syntax: str, form: Form, doc: str, example: str, aliases: str = "") -> Aggregate:
     """Declare an aggregate."""
     calls = [(way.partition(f" {WITHIN_GROUP}")[0], WITHIN_GROUP in way) for way in syntax.split(" or ")]
     counts = [(arity(call), is_within) for call, is_within in calls]
@@ -140,4 +155,4 @@ def aggregate(
     most = [None if n is None else n + is_within for (_, n), is_within in counts]
     names = (syntax[: syntax.index("(")], *aliases.split())
     highest = None if None in most else max(n for n in most if n is not None)
-    return Aggregate(syntax, form, doc, example, names, least, highest, takes_null_mark)
+    return Aggregate(syntax, form, doc, example, names, least, highest)

@@ -1,7 +1,14 @@
 """Aggregates that select a value of the group, or the value in the same row."""
 
 from squallpy.base.types import Type
-from squallpy.functions.aggregate.entries import AggregateOperation, ArgExtreme, Direct, Maintenance, aggregate
+from squallpy.functions.aggregate.entries import (
+    AggregateOperation,
+    ArgExtreme,
+    Direct,
+    Maintenance,
+    Positional,
+    aggregate,
+)
 
 
 def same_type(name: str, type: Type | None) -> Type:
@@ -14,19 +21,23 @@ AGGREGATES = (
     aggregate("MAX(x)", Direct("max"), "the greatest value", "MAX(s) → c"),
     aggregate(
         "ANY_VALUE(x)",
-        Direct("min"),
-        "some value, NULL only if there is no other: the least, as rows have no order",
+        Positional("min", skips_nulls=True),
+        "some value, NULL only if there is no other: the least, or the first in an order: `ANY_VALUE(x ORDER BY y)`",
         "ANY_VALUE(s) → a",
-        "FIRST FIRST_VALUE",
-        takes_null_mark=True,
+    ),
+    aggregate(
+        "FIRST(x)",
+        Positional("min"),
+        "the x of the first row in an order: `FIRST(x ORDER BY y DESC)`; without one, the least x",
+        "FIRST(s ORDER BY y DESC) → c",
+        "FIRST_VALUE",
     ),
     aggregate(
         "LAST(x)",
-        Direct("max"),
-        "some value, NULL only if there is no other: the greatest, as rows have no order",
-        "LAST(s) → c",
+        Positional("max", is_last=True),
+        "the x of the last row in an order: `LAST(x ORDER BY y, s)`; without one, the greatest x",
+        "LAST(s ORDER BY y) → c",
         "LAST_VALUE",
-        takes_null_mark=True,
     ),
     aggregate(
         "MAX_BY(x, y)", ArgExtreme("max_by"), "the x of the row with the greatest y", "MAX_BY(s, y) → c", "ARG_MAX_NULL"
@@ -53,4 +64,5 @@ OPERATIONS = (
     AggregateOperation("max", Maintenance.EXTREME, same_type),
     AggregateOperation("min_by", Maintenance.ARG_EXTREME, same_type),
     AggregateOperation("max_by", Maintenance.ARG_EXTREME, same_type),
+    AggregateOperation("first_by", Maintenance.FIRST_ROW, same_type),
 )

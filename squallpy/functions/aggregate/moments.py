@@ -4,7 +4,9 @@ from squallpy.functions.aggregate.entries import Derived, Paired, aggregate
 
 AGGREGATES = (
     aggregate("VAR_POP(x)", Derived(), "the variance", "VAR_POP(x) → 2.25"),
-    aggregate("VAR_SAMP(x)", Derived(), "the variance of a sample; NULL of one value", "VAR_SAMP(x) → 3.0", "VARIANCE"),
+    aggregate(
+        "VAR_SAMP(x)", Derived(), "the variance of a sample; NULL of one value", "VAR_SAMP(x) → 3.0", "VARIANCE VAR"
+    ),
     aggregate("STDDEV_POP(x)", Derived(), "the standard deviation", "STDDEV_POP(x) → 1.5"),
     aggregate(
         "STDDEV_SAMP(x)",

@@ -4,7 +4,13 @@ from squallpy.functions.aggregate.entries import AggregateOperation, ArgExtreme,
 from squallpy.functions.aggregate.extremes import same_type
 
 AGGREGATES = (
-    aggregate("MEDIAN(x)", Percentile(True), "the value in the middle, or the mean of the two", "MEDIAN(x) → 2.0"),
+    aggregate(
+        "MEDIAN(x)",
+        Percentile(True),
+        "the value in the middle, or the mean of the two",
+        "MEDIAN(x) → 2.0",
+        "APPROX_MEDIAN",
+    ),
     aggregate(
         "PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x)",
         Percentile(True),

@@ -39,6 +39,7 @@ AGGREGATES = (
         Direct("count", is_distinct=True),
         "the values that differ, exactly",
         "APPROX_COUNT_DISTINCT(x) → 3",
+        "APPROX_DISTINCT",
     ),
     aggregate("SUM(x)", Direct("sum"), "the sum, exact of integers and DECIMALs", "SUM(x) → 10"),
     aggregate("AVG(x)", Direct("avg"), "the mean, always DOUBLE", "AVG(x) → 2.5", "MEAN TRY_AVG"),

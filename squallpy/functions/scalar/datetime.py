@@ -165,6 +165,7 @@ FUNCTIONS = (
         "TIME_BUCKET(width, t [, origin])",
         "the start of the bucket that a moment is in, of a constant INTERVAL, from 1970 or a constant TIMESTAMP on",
         "TIME_BUCKET(INTERVAL '90' MINUTE, TIMESTAMP '2026-03-01 14:05:59') → 2026-03-01 13:30:00",
+        "DATE_BIN",
     ),
     declare_derived("UNIX_DATE(d)", "the days since 1970-01-01", "UNIX_DATE(DATE '1970-01-31') → 30"),
     declare_derived(

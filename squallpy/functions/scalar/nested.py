@@ -110,7 +110,10 @@ ZIPS = (
 
 FUNCTIONS = (
     declare_derived(
-        "SIZE(a)", "the number of elements or entries", "SIZE(ARRAY(1, NULL)) → 2", "ARRAY_SIZE CARDINALITY"
+        "SIZE(a)",
+        "the number of elements or entries",
+        "SIZE(ARRAY(1, NULL)) → 2",
+        "ARRAY_SIZE CARDINALITY ARRAY_LENGTH",
     ),
     declare_derived(
         "ELEMENT_AT(a, i)",

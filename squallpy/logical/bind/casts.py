@@ -10,7 +10,7 @@ from squallpy.base.types import VARCHAR, Kind, Type
 from squallpy.frontend.schema_text import read_schema
 from squallpy.frontend.type_names import declared_type, named_type
 from squallpy.logical.bind.datetime import intervals
-from squallpy.logical.coercion import cast
+from squallpy.logical.bind.datetime.calendar import convert
 from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Expr, Literal
 
@@ -23,12 +23,12 @@ def bind_try_cast(s: "Scalars", node: exp.TryCast) -> Expr:
     target, value = target_of(s, node), s.bind_value(node.this)
     note_lost_fraction(s, node, value, target)
     if isinstance(value, Literal):
-        cast(s.ctx.column("x", value.type, True), target)  # is there such a cast?
+        convert(s.ctx.column("x", value.type, True), target)  # is there such a cast?
         try:
-            return cast(value, target)
+            return convert(value, target, tries=True)
         except SquallError:
             return Literal(None, target)
-    found = cast(value, target)
+    found = convert(value, target, tries=True)
     return call("tried", found) if found is not value else found
 
 
@@ -42,7 +42,7 @@ def bind_cast(s: "Scalars", node: exp.Cast) -> Expr:
         from squallpy.logical.bind.nested_values import text_of
 
         return text_of(value)
-    return cast(value, target)
+    return convert(value, target)
 
 
 def note_lost_fraction(s: "Scalars", node: exp.Expr, value: Expr, target: Type) -> None:

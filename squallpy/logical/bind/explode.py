@@ -56,8 +56,11 @@ def in_from(ctx: Context, select: exp.Select) -> exp.Select:
     SELECT EXPLODE(x) AS w FROM r   →   SELECT w FROM r LATERAL VIEW EXPLODE(x) AS w
     """
     bare = [node.this if isinstance(node, exp.Alias | exp.Aliases) else node for node in select.expressions]
-    if not any(map(_generator, bare)):
+    generators = [node for node in bare if _generator(node)]
+    if not generators:
         return select
+    if len(generators) > 1:
+        raise ctx.refuse(generators[1], QUERIES["second generator"])
     out = select.copy()
     out.parent = select.parent
     items, views = list[exp.Expr](), list[exp.Expr]()

@@ -121,6 +121,14 @@ class Scalars:
             return values
         return [self.as_number(value, beside, node) for value, node in zip(values, nodes, strict=True)]
 
+    def as_one_type(self, values: list[Expr], nodes: list[exp.Expr]) -> list[Expr]:
+        """Read text constants that have one type with a moment, a number or a BOOLEAN as such: COALESCE(a, '0')"""
+        values = self.as_moments(values, nodes)
+        try:
+            return self.as_numbers(values, nodes)
+        except SquallError:  # a text that writes none: the types tell it better
+            return values
+
     def as_number(self, expr: Expr, beside: Type, node: exp.Expr) -> Expr:
         """Read a text constant as the number that it writes, or a value of the type beside it; anything else stays."""
         text = self.ctx.fold(expr) if expr.type == VARCHAR else expr
@@ -347,7 +355,7 @@ def cases(s: Scalars, node: exp.Case) -> Expr:
         whens.append(condition)
     values = [branch.args["true"] for branch in node.args["ifs"]]
     values += [default] if (default := node.args.get("default")) is not None else []
-    bound = s.as_moments([s.bind_value(value) for value in values], values)
+    bound = s.as_one_type([s.bind_value(value) for value in values], values)
     otherwise = bound.pop() if default is not None else Literal(None, NULL)
     return case(list(zip(whens, bound, strict=True)), otherwise)
 
@@ -392,14 +400,14 @@ def whole_quotient(s: Scalars, node: exp.IntDiv) -> Expr:
 
 @handles(exp.Bracket, args="this expressions")
 def item_of(s: Scalars, node: exp.Bracket) -> Expr:
-    from squallpy.logical.bind.nested_values import element_of
+    from squallpy.logical.bind.nested_values import item_at
     from squallpy.logical.bind.split_function import is_split, item
 
     if len(node.expressions) != 1:
         raise s.ctx.refuse(node)
     if is_split(node.this) and (part := item(s, node.this, node.expressions[0], 0)) is not None:
         return part
-    return element_of(s.bind(node.this), s.bind(node.expressions[0]), 0)
+    return item_at(s, s.bind(node.this), node.expressions[0])
 
 
 @handles(exp.Array, args="expressions")

@@ -93,7 +93,9 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
         inner, alias = bind_table(ctx, node, before.outer)
         schema = resolve_schema(node.db) if node.db else ""
     elif isinstance(node, exp.Subquery) and (tree := first_in_parentheses(ctx, node)) is not None:
-        return bind_parentheses(ctx, tree, scope, before)
+        if node.args.get("alias") is None:
+            return bind_parentheses(ctx, tree, scope, before)
+        inner = bind_derived(ctx, everything_of(tree), Scope(outer=before.outer) if before.outer else None)
     elif isinstance(node, exp.Values):
         from squallpy.logical.bind.set_operations import bind_values, queries_of_rows
 
@@ -161,8 +163,18 @@ def first_in_parentheses(ctx: Context, node: exp.Subquery) -> exp.Expr | None:
         inside = inside.this
     if not isinstance(inside, exp.Table | exp.Subquery):
         return None
-    ctx.refuse_other_args(node, "this")
+    ctx.refuse_other_args(node, "this", "alias")
     return inside
+
+
+def everything_of(first: exp.Expr) -> exp.Select:
+    """Write what a name for joins in parentheses is of: (a JOIN b …) AS f  →  (SELECT * FROM a JOIN b …) AS f"""
+    source = first.copy()
+    joins = source.args.get("joins")
+    source.set("joins", None)
+    query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=source), joins=joins)
+    query.parent = first.parent
+    return query
 
 
 def bind_parentheses(ctx: Context, first: exp.Expr, scope: Scope, before: Scope) -> Inner:

@@ -33,7 +33,7 @@ from squallpy.logical.bind.zipped_arrays import bind_zip
 from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Expr, Literal
 
-MOMENTS = ("d", "t", "start", "end")  # what syntaxes call moments
+MOMENTS = ("d", "t", "start", "end", "origin")  # what syntaxes call moments
 DATETIME = frozenset(SCALAR_CATEGORIES["Dates and times"])
 TABLE_FUNCTIONS = frozenset({*MODELS, *GRAPHS, "estimate", "pagerank"})
 EXPANDED = (conditional, math, text, datetime, json, nested, hash, formats)  # each registers its expansions
@@ -55,7 +55,7 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         return bind_now(s, node)
     if name in HIGHER_ORDER:
         return bind_higher_order(s, node)
-    if name == "ARRAY_SORT" and len(node.expressions) == 2:
+    if name == "ARRAY_SORT" and len(node.expressions) > 1:
         return bind_sort(s, node)
     if name in ZIPS:
         return bind_zip(s, node)
@@ -102,7 +102,7 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         note_lost_fraction(s, node, args[0], conditional.TYPES[name])
     if called in DATETIME:
         args = read_moments(s, called, node, args)
-    args = parse_moment_constants(s, called, node, args)
+    args = unify_arguments(s, called, node, args)
     if called.name in intervals.OF_MICROS and args[0].type == DAY_TO_SECOND:
         return intervals.OF_MICROS[called.name](build(intervals.micros_of(args[0])))
     try:
@@ -112,22 +112,26 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
 
 
 def read_moments(s: Scalars, function: Function, node: exp.Anonymous, args: list[Expr]) -> list[Expr]:
-    """Read text constants in the places of moments: YEAR('2026-03-01'), DATEDIFF('2026-03-01', d)"""
+    """Read text constants in the places of moments and widths: YEAR('2026-03-01'), TIME_BUCKET('15 minutes', t)"""
     names = function.argument_names(len(args)) or [""] * len(args)
     read = list(args)
     for place, (name, arg, written) in enumerate(zip(names, args, node.expressions, strict=True)):
         if name in MOMENTS:
             is_day = isinstance(arg, Literal) and re.fullmatch(r"\s*\d{4}-\d\d?-\d\d?\s*", str(arg.value), re.ASCII)
-            read[place] = s.as_moment(arg, DATE if is_day and name != "t" else TIMESTAMP, written)
+            read[place] = s.as_moment(arg, DATE if is_day and name not in ("t", "origin") else TIMESTAMP, written)
+        elif name == "width" and written.is_string:
+            length = exp.Interval(this=written.copy())
+            length.parent = written.parent
+            read[place] = s.bind(length)
     return read
 
 
-def parse_moment_constants(s: Scalars, function: Function, node: exp.Anonymous, args: list[Expr]) -> list[Expr]:
-    """Read text constants as moments where arguments have one type with a DATE or TIMESTAMP; SQ2005 for arguments that
+def unify_arguments(s: Scalars, function: Function, node: exp.Anonymous, args: list[Expr]) -> list[Expr]:
+    """Read text constants where arguments have one type with a moment, a number or a BOOLEAN; SQ2005 for arguments that
     have no common type."""
     fitted = list(args)
     for places in function.one_type(len(args)) if function.one_type else ():
-        some = s.as_moments([args[i] for i in places], [node.expressions[i] for i in places])
+        some = s.as_one_type([args[i] for i in places], [node.expressions[i] for i in places])
         if unify([value.type for value in some]) is None:
             types = " and ".join(dict.fromkeys(str(value.type) for value in some))
             raise SquallError(

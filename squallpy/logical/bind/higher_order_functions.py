@@ -75,7 +75,8 @@ def bind_sort(s: Scalars, node: exp.Anonymous) -> Expr:
     """Bind ARRAY_SORT(a, (x, y) -> n)."""
     values, written = s.bind(node.expressions[0]), node.expressions[1]
     nested = values.type.nested
-    if not isinstance(written, exp.Lambda) or nested is None or nested.shape is not Shape.ARRAY:
+    is_array = nested is not None and nested.shape is Shape.ARRAY
+    if len(node.expressions) > 2 or not isinstance(written, exp.Lambda) or nested is None or not is_array:
         raise SquallError("SQ2005", f"ARRAY_SORT is written {SCALARS['ARRAY_SORT'].syntax}", head(s, node))
     check_parameters(s, written, 2, exactly=True)
     body, parameters = _bind_body(s, written, nested.types * 2)

@@ -102,7 +102,7 @@ def _alike(s: Scalars, nodes: Sequence[exp.Expr], made: str) -> tuple[list[Expr]
 
 def bind_alike(s: Scalars, nodes: Sequence[exp.Expr]) -> tuple[list[Expr], Type | None]:
     """Bind values as they are, with None, or, if they have a common type, of that type; NULLs alone are VARCHAR."""
-    values = s.as_moments([s.bind_value(node) for node in nodes], list(nodes))
+    values = s.as_one_type([s.bind_value(node) for node in nodes], list(nodes))
     type = unify([value.type for value in values])
     if type is None:
         return values, None

@@ -27,9 +27,10 @@ def field_of(s: Scalars, value: Expr, name: exp.Expr) -> Expr:
     if nested is not None and nested.shape is Shape.MAP:
         return element_of(value, Literal(name.name, VARCHAR), 0)
     if nested is None or nested.shape is not Shape.STRUCT:
-        raise s.ctx.error("SQ2005", f"{value} is {value.type} and has no fields", name)
+        raise s.ctx.error("SQ2005", f"{_subject(value)} is {value.type} and has no fields", name)
     if (found := nested.field(name.name)) is None:
-        raise s.ctx.error("SQ2003", f'{value} has no field "{name.name}"', name, nearest(name.name, nested.names))
+        message = f'{_subject(value)} has no field "{name.name}"'
+        raise s.ctx.error("SQ2003", message, name, nearest(name.name, nested.names))
     return _part(value, Literal(found[0], VARCHAR), "{", found[1])
 
 
@@ -42,6 +43,14 @@ def _fields_of_elements(s: Scalars, value: Expr, name: exp.Expr, type: Type) -> 
     return Cast(made, nested_type(Shape.ARRAY, (field.type,)))
 
 
+def item_at(s: Scalars, value: Expr, at: exp.Expr) -> Expr:
+    """Bind an item in brackets: a[0], m['k'], and of a STRUCT s['a'], which is s.a."""
+    nested = value.type.nested
+    if nested is not None and nested.shape is Shape.STRUCT and at.is_string:
+        return field_of(s, value, at)
+    return element_of(value, s.bind(at), 0)
+
+
 def element_of(value: Expr, at: Expr, first: int) -> Expr:
     """Build an element of an ARRAY, or the value of a key of a MAP; NULL if there is none.
 
@@ -50,7 +59,7 @@ def element_of(value: Expr, at: Expr, first: int) -> Expr:
     """
     nested = value.type.nested
     if nested is None or nested.shape is Shape.STRUCT:
-        raise SquallError("SQ2005", f"{value} is {value.type} and has no elements")
+        raise SquallError("SQ2005", f"{_subject(value)} is {value.type} and has no elements")
     if nested.shape is Shape.MAP:
         key, type = nested.types
         return _part(value, cast(cast(at, key), VARCHAR), "{", type)
@@ -59,6 +68,11 @@ def element_of(value: Expr, at: Expr, first: int) -> Expr:
     if first and isinstance(at, Literal) and at.value == 0:
         raise SquallError("SQ2004", "elements are counted from 1 on")
     return _part(value, cast(at, VARCHAR), "]" if first else "[", nested.types[0])
+
+
+def _subject(value: Expr) -> str:
+    """Name a value in messages, what is computed as such."""
+    return str(value) if isinstance(value, Column) else "this value"
 
 
 def _part(value: Expr, step: Expr, way: str, type: Type) -> Expr:

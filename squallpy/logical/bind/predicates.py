@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import INTERVAL, VARCHAR
+from squallpy.base.types import INTERVAL, VARCHAR, Shape
+from squallpy.frontend.dialect import is_call
 from squallpy.frontend.unsupported import NODES, QUERIES
 from squallpy.logical.bind.datetime import intervals
 from squallpy.logical.expression_builders import call
@@ -24,9 +25,11 @@ COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: "
 
 
 def bind_comparison(s: "Scalars", node: exp.Binary) -> Expr:
-    """Bind a comparison of values, of rows, or with ANY or ALL rows of a query."""
+    """Bind a comparison of values, of rows, or with ANY or ALL rows of a query or elements of an ARRAY."""
     if isinstance(node.expression, exp.Any | exp.All):
         return _bind_quantified(s, node, node.expression)
+    if is_call(node.expression, "ANY", "SOME", "ALL") and (over := _compare_elements(s, node)) is not None:
+        return over
     if isinstance(node.this, exp.Tuple):
         return compare_rows(COMPARISONS[type(node)], pair_rows(s, node.this, node.expression))
     return compare(COMPARISONS[type(node)], *s.bind_compared([node.this, node.expression]))
@@ -82,6 +85,27 @@ def _bind_quantified(s: "Scalars", node: exp.Binary, quantifier: exp.Any | exp.A
     values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
     found = queries.bind_quantified(s, comparison, [s.bind(value) for value in values], query)
     return found if some else call("not", found)
+
+
+def _compare_elements(s: "Scalars", node: exp.Binary) -> Expr | None:
+    """Bind x < ANY (a), which is EXISTS(a, e -> x < e), or x < ALL (a); None where ANY is the aggregate.
+
+    Comparisons with NULLs are NULL, so that 1 = ANY (ARRAY(2, NULL)) is; of no elements ANY is FALSE, ALL TRUE.
+    """
+    from squallpy.logical.bind.higher_order_functions import apply_lambda
+
+    name, given = node.expression.name.upper(), node.expression.expressions
+    values = s.bind(given[0]) if len(given) == 1 else None
+    nested = values.type.nested if values is not None else None
+    if values is None or nested is None or nested.shape is not Shape.ARRAY:
+        if name == "ALL":
+            raise s.ctx.error("SQ2005", "ALL needs a query or an ARRAY", node.expression)
+        return None
+    element = s.ctx.column("element", nested.types[0], True)
+    (value,) = intervals.lengths([s.bind(node.this)])
+    value, _ = s.as_one_type([value, element], [node.this, node.expression])
+    test = compare(COMPARISONS[type(node)], value, element)
+    return apply_lambda("array_forall" if name == "ALL" else "array_exists", values, (element,), test)
 
 
 def bind_between(s: "Scalars", node: exp.Between) -> Expr:

@@ -112,7 +112,7 @@ def align_queries(
     scalars = Scalars(ctx, Scope(), word)
     for same in zip(*(plan.output for plan in plans), strict=True):
         exprs = [output_column(ctx, plan, c) for plan, c in zip(plans, same, strict=True)]
-        exprs = scalars.as_moments(exprs, queries)
+        exprs = scalars.as_one_type(exprs, queries)
         types = [expr.type for expr in exprs]
         type = unify(types)
         if type is None:

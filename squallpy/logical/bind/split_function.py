@@ -6,13 +6,14 @@ from sqlglot import exp
 
 from squallpy.base.types import INT, VARCHAR
 from squallpy.frontend.unsupported import QUERIES
+from squallpy.functions.registry import SCALARS
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Expr, Literal
 
 FIRST = {"GET": 0, "ELEMENT_AT": 1, "TRY_ELEMENT_AT": 1}  # the position of the first part
-SIZES = ("SIZE", "ARRAY_SIZE", "CARDINALITY")
+SIZES = SCALARS["SIZE"].names
 
 
 def is_split(node: exp.Expr) -> bool:

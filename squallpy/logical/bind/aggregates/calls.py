@@ -9,7 +9,16 @@ from squallpy.base.errors import Span, SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.types import DAY_TO_SECOND, DOUBLE, INT, NULL, VARCHAR, Shape, nested_type
 from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED
-from squallpy.functions.aggregate.entries import Aggregate, ArgExtreme, Derived, Direct, Listing, Paired, Percentile
+from squallpy.functions.aggregate.entries import (
+    Aggregate,
+    ArgExtreme,
+    Derived,
+    Direct,
+    Listing,
+    Paired,
+    Percentile,
+    Positional,
+)
 from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
 from squallpy.functions.type_rules import Mismatch
 from squallpy.logical.aggregate_calls import SortKey, SortKeys
@@ -91,8 +100,10 @@ def aggregate(s: Scalars, name: str, node: Called, clause: exp.Expr | None = Non
         raise SquallError("SQ2009", f"{name} is an aggregate and cannot stand in {s.clause}", head(s, node), hint)
     entry, args = AGGREGATES[name], arguments(s, name, node)
     values = [s.inner().bind(each) for each in args.values]
-    listing = listing_of(s, name, entry.form, args, values, node, order) if isinstance(entry.form, Listing) else None
-    own = values[0] if values else None
+    own, keys, condition, listing = values[0] if values else None, sort_keys(s, args.order), None, None
+    if isinstance(entry.form, Listing):
+        in_own_order = bool(args.distinct or entry.form.is_distinct)
+        listing = listing_of(s, name, entry.form, args, values, node, keys or (() if in_own_order else order))
     with s.ctx.at(node):
         values = [to_value(value) for value in values]
     if clause is not None:
@@ -105,6 +116,10 @@ def aggregate(s: Scalars, name: str, node: Called, clause: exp.Expr | None = Non
             return pair(s, aggregation, entry, name, node, args, values)
         case ArgExtreme(function, skips_nulls):
             return arg_extreme(aggregation, function, skips_nulls, values[0], values[-1], args.descending)
+        case Positional(operation) if not keys:
+            return aggregation.column(operation, values[0])
+        case Positional() as form:
+            return first_value(aggregation, form, values[0], keys, args.skips_nulls, condition)
         case Percentile(is_interpolated):
             return collect_percentile(aggregation, name, is_interpolated, values[0], distinct, args)
         case Listing(is_array=is_array):
@@ -134,14 +149,20 @@ def aggregate(s: Scalars, name: str, node: Called, clause: exp.Expr | None = Non
 
 @dataclass(frozen=True, slots=True)
 class AggregateArguments:
-    """Arguments of a call of an aggregate."""
+    """Arguments of a call of an aggregate.
+
+    Args:
+        order: The keys of an ORDER BY behind the last argument; only some aggregates depend on it.
+        skips_nulls: The call says IGNORE NULLS.
+    """
 
     values: list[exp.Expr]
     distinct: exp.Distinct | None
     fraction: Fraction
     descending: bool
-    order: tuple[exp.Expr, ...] = ()  # LISTAGG's
+    order: tuple[exp.Expr, ...] = ()
     separator: exp.Expr | None = None
+    skips_nulls: bool = False
 
 
 def arguments(s: Scalars, name: str, node: Called) -> AggregateArguments:
@@ -154,9 +175,11 @@ def arguments(s: Scalars, name: str, node: Called) -> AggregateArguments:
         expressions, descending = within_group(s, node, name)
     elif entry.must_be_within_group:
         raise SquallError("SQ2009", f"{name} needs WITHIN GROUP", head(s, node), "write WITHIN GROUP (ORDER BY …)")
+    expressions, order = split_order(s, expressions)
+    skips_nulls = False
     if entry.takes_null_mark and expressions:
-        expressions = without_mark(s, name, expressions)
-    (first, *more) = expressions or [None]
+        expressions, skips_nulls = split_null_mark(s, name, expressions)
+    first, more = (expressions[0], expressions[1:]) if expressions else (None, [])
     distinct = first if isinstance(first, exp.Distinct) else None
     if distinct:
         s.ctx.refuse_other_args(distinct, "expressions")
@@ -175,7 +198,20 @@ def arguments(s: Scalars, name: str, node: Called) -> AggregateArguments:
     )
     if name == "COUNT" and len(args) == 1 and isinstance(args[0], exp.Star) and not distinct:
         s.ctx.refuse_other_args(args.pop())
-    return AggregateArguments(args, distinct, fraction, descending)
+    return AggregateArguments(args, distinct, fraction, descending, order, skips_nulls=skips_nulls)
+
+
+def split_order(s: Scalars, args: list[exp.Expr]) -> tuple[list[exp.Expr], tuple[exp.Expr, ...]]:
+    """Split the arguments of a call from the keys of an ORDER BY behind the last: SUM(x ORDER BY y)."""
+    match args:
+        case [*most, exp.Order(this=exp.Expr() as last) as order]:
+            s.ctx.refuse_other_args(order, "this", "expressions")
+            return [*most, last], tuple(order.expressions)
+        case [*most, exp.IgnoreNulls() | exp.RespectNulls() as mark] if isinstance(order := mark.this, exp.Order):
+            marked = type(mark)(this=order.this.copy())  # FIRST(x ORDER BY y IGNORE NULLS)
+            marked.parent = mark.parent
+            return [*most, marked], tuple(order.expressions)
+    return args, ()
 
 
 def as_struct(node: exp.Expr) -> exp.Expr:
@@ -188,24 +224,29 @@ def as_struct(node: exp.Expr) -> exp.Expr:
     return made
 
 
-def without_mark(s: Scalars, name: str, args: list[exp.Expr]) -> list[exp.Expr]:
-    """Leave out the mark of FIRST(x IGNORE NULLS), FIRST(x, TRUE): there is a NULL only where there is nothing else."""
+def split_null_mark(s: Scalars, name: str, args: list[exp.Expr]) -> tuple[list[exp.Expr], bool]:
+    """Split arguments from the mark that NULLs are ignored: FIRST(x IGNORE NULLS), FIRST(x, TRUE)."""
     value, *more = args
+    skips_nulls = isinstance(value, exp.IgnoreNulls)
     if isinstance(value, exp.IgnoreNulls | exp.RespectNulls):
         value = value.this
-    if len(more) == 1:
+    if len(more) == 1 and isinstance(AGGREGATES[name].form, Positional):
         if not isinstance(more[0], exp.Boolean):
             raise s.ctx.error("SQ2005", f"{name} takes TRUE or FALSE: are NULLs ignored?", more[0])
-        more = []
-    return [value, *more]
+        skips_nulls, more = bool(more[0].this), []
+    return [value, *more], skips_nulls
 
 
 def bind_ignore_nulls(s: Scalars, node: exp.IgnoreNulls | exp.RespectNulls) -> Expr:
-    """Bind FIRST(x) IGNORE NULLS."""
-    call = node.this.this if isinstance(node.this, exp.Filter) else node.this
-    if not (isinstance(call, exp.Anonymous) and takes_null_mark(aggregate_name(call))):
+    """Bind FIRST(x) IGNORE NULLS, as FIRST(x IGNORE NULLS)."""
+    made = node.this.copy()
+    made.parent = node.parent
+    call = made.this if isinstance(made, exp.Filter) else made
+    if not (isinstance(call, exp.Anonymous) and call.expressions and takes_null_mark(aggregate_name(call))):
         raise s.ctx.refuse(node)
-    return s.bind(node.this)
+    value = call.expressions[0]
+    value.replace(type(node)(this=value.copy()))
+    return s.bind(made)
 
 
 def takes_null_mark(name: str) -> bool:
@@ -219,47 +260,52 @@ def of_list(s: Scalars, name: str, node: Called) -> AggregateArguments:
     LISTAGG(DISTINCT x, ', ') WITHIN GROUP (ORDER BY y, z), STRING_AGG(x, ', ' ORDER BY y)
     """
     call, order = (node.this, node.expression) if isinstance(node, exp.WithinGroup) else (node, None)
-    *args, last = call.expressions or [None]
-    if isinstance(last, exp.Order):
-        if order is not None:
-            raise s.ctx.error("SQ2005", f"{name} has two orders", last)
-        order, last = last, last.this
-    args.append(last)
-    distinct = args[0] if isinstance(args[0], exp.Distinct) else None
+    args, keys = split_order(s, call.expressions)
+    if order is not None and keys:
+        raise s.ctx.error("SQ2005", f"{name} has two orders", keys[0])
+    if args and isinstance(args[0], exp.RespectNulls):
+        raise s.ctx.refuse(args[0])  # a list has no NULLs
+    args = split_null_mark(s, name, args)[0] if args else []
+    distinct = args[0] if args and isinstance(args[0], exp.Distinct) else None
     if distinct:
         s.ctx.refuse_other_args(distinct, "expressions")
         args[:1] = distinct.expressions
     form = AGGREGATES[name].form
     is_array = isinstance(form, Listing) and form.is_array
-    if is_array and (last is None or len(args) > 1):
-        raise SquallError("SQ2005", f"{name} takes one argument, not {len(args) if last else 0}", head(s, node))
-    if last is None or len(args) > 2:
-        count = len(args) if last else 0
-        raise SquallError("SQ2005", f"{name} takes a value and a separator, not {count} arguments", head(s, node))
-    return AggregateArguments(
-        args[:1], distinct, Fraction(0), False, tuple(order.expressions) if order else (), *args[1:]
-    )
+    if is_array and len(args) != 1:
+        raise SquallError("SQ2005", f"{name} takes one argument, not {len(args)}", head(s, node))
+    if not 1 <= len(args) <= 2:
+        message = f"{name} takes a value and a separator, not {len(args)} arguments"
+        raise SquallError("SQ2005", message, head(s, node))
+    keys = tuple(order.expressions) if order else keys
+    return AggregateArguments(args[:1], distinct, Fraction(0), False, keys, args[1] if len(args) > 1 else None)
+
+
+def sort_keys(s: Scalars, order: tuple[exp.Expr, ...]) -> SortKeys:
+    """Bind the keys of an ORDER BY within an aggregate."""
+    keys = list[SortKey]()
+    for key in order:
+        s.ctx.refuse_other_args(key, "this", "desc", "nulls_first")
+        with s.ctx.at(key.this):
+            (by,) = in_order([s.inner().bind_value(key.this)])
+        keys.append((by, bool(key.args.get("desc")), bool(key.args.get("nulls_first"))))
+    return tuple(keys)
 
 
 def listing_of(
-    s: Scalars, name: str, form: Listing, args: AggregateArguments, values: list[Expr], node: Called, of_rows: SortKeys
+    s: Scalars, name: str, form: Listing, args: AggregateArguments, values: list[Expr], node: Called, order: SortKeys
 ) -> tuple[str, SortKeys]:
     """Bind the text between values of a list, and its order; a value that is the text of a key is listed as that."""
     between = Literal(form.separator, VARCHAR) if args.separator is None else s.ctx.fold(s.inner().bind(args.separator))
     if not isinstance(between, Literal) or between.type not in (VARCHAR, NULL):
         raise s.ctx.error("SQ2005", f"{name} needs a constant text between values", args.separator or node)
-    order = list[SortKey](() if args.order or args.distinct or form.is_distinct else of_rows)
-    for key in args.order:
-        s.ctx.refuse_other_args(key, "this", "desc", "nulls_first")
-        (by,) = in_order([s.inner().bind(key.this)])
-        order.append((by, bool(key.args.get("desc")), bool(key.args.get("nulls_first"))))
     (value,) = values
     if order and value == coerce(order[0][0], VARCHAR):
         value = values[0] = order[0][0]
     if (args.distinct or form.is_distinct) and any(key != value for key, _, _ in order):
         message = f"{name} of DISTINCT values can be in their own order only"
         raise s.ctx.error("SQ2005", message, args.order[0], "ORDER BY what is listed")
-    return between.value or "", tuple(order)
+    return between.value or "", order
 
 
 def collect_array(
@@ -301,6 +347,20 @@ def arg_extreme(
     if skips_nulls and value.nullable:
         by = case([(not_null(value), by)], Literal(None, by.type))
     return aggregation.arg_extreme(function, value, in_order([by])[0])
+
+
+def first_value(
+    aggregation: Aggregation, form: Positional, value: Expr, order: SortKeys, skips_nulls: bool, condition: Expr | None
+) -> Expr:
+    """Collect FIRST(x ORDER BY y), or LAST; rows that do not count, as FILTER or IGNORE NULLS say, come last."""
+    if form.is_last:
+        order = tuple((key, not descending, not nulls_first) for key, descending, nulls_first in order)
+    tests = [condition] if condition is not None else []
+    tests += [not_null(value)] if (skips_nulls or form.skips_nulls) and value.nullable else []
+    if tests:
+        counts = case([(conjunction(tests), Literal(0, INT))], Literal(1, INT))
+        order = ((counts, False, False), *order)
+    return aggregation.first_value(value, order)
 
 
 def collect_percentile(

@@ -11,13 +11,13 @@ from squallpy.base.types import NULL, VARCHAR
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.nested_constructors import items_of
 from squallpy.logical.bind.scalar.expansion import EXPANSIONS
+from squallpy.logical.bind.split_function import SIZES
 from squallpy.logical.expression_builders import case, coalesce
 from squallpy.logical.expressions import Expr, Literal, not_null
 
 LISTS = ("COLLECT_LIST", "ARRAY_AGG", "COLLECT_SET")  # the last of values that differ
 SORTED = ("SORT_ARRAY", "ARRAY_SORT")  # LISTAGG is in order anyway
 PERCENTILES = ("PERCENTILE", "APPROX_PERCENTILE", "PERCENTILE_APPROX", "QUANTILE_CONT", "QUANTILE_DISC", "QUANTILE")
-SIZES = ("SIZE", "ARRAY_SIZE", "CARDINALITY")
 
 
 def bind_list(s: Scalars, node: exp.Anonymous) -> Expr | None:

@@ -7,7 +7,7 @@ TIMESTAMPDIFF(HOUR, a, b)    →  (micros of b − those of a) DIV 3600000000
 from collections.abc import Callable
 
 from squallpy.base.errors import SquallError, nearest
-from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind
+from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, RANGES, TIMESTAMP, VARCHAR, Kind, Type, decimal
 from squallpy.logical.bind.datetime.intervals import DAY_MICROS, UNITS, is_zero, micros_of, negate, parts, total
 from squallpy.logical.bind.datetime.patterns import pieces
 from squallpy.logical.coercion import cast, coerce
@@ -43,6 +43,30 @@ def micros(moment: Expr) -> Expr:
 def seconds(moment: Expr) -> Expr:
     """Build UNIX_SECONDS(t), rounded down, also before 1970."""
     return whole_of(micros(moment), MICROS)
+
+
+def convert(value: Expr, target: Type, *, tries: bool = False) -> Expr:
+    """Build a CAST; between numbers and TIMESTAMPs it is by the seconds since 1970, as in Spark.
+
+    CAST(1.5 AS TIMESTAMP)  →  1970-01-01 00:00:01.5        CAST(t AS BIGINT)  →  UNIX_SECONDS(t), rounded down
+
+    Args:
+        tries: A number that is no TIMESTAMP gives NULL.
+    """
+    source = value.type
+    if source.is_numeric and target == TIMESTAMP:
+        count = value if source.is_integer else cast(call("*", value, number(MICROS)), BIGINT)
+        made = timestamp_from(MICROS if source.is_integer else 1)(count)
+        first, last = (end // MICROS for end in RANGES[Kind.TIMESTAMP])
+        is_time = conjunction((call(">=", value, number(first)), call("<", value, number(last + 1))))
+        return case([(is_time, made)], Literal(None, TIMESTAMP)) if tries else made
+    if source == TIMESTAMP and target.is_integer:
+        return cast(seconds(value), target)
+    if source == TIMESTAMP and target == DOUBLE:
+        return call("/", coerce(micros(value), DOUBLE), Literal(float(MICROS), DOUBLE))
+    if source == TIMESTAMP and target.is_numeric:
+        return cast(call("*", micros(value), Literal(1, decimal(7, 6))), target)
+    return cast(value, target)
 
 
 def whole_of(value: Expr, size: int) -> Expr:

@@ -55,7 +55,8 @@ FRACTION = r"(?:\.[0-9]{1,9})?"
 MONTHS = "add it to a DATE or TIMESTAMP, or count the months"
 """The hint where an INTERVAL with months would have to be a value."""
 INTERVAL_WORD = re.compile(r"^\s*interval\s+", re.IGNORECASE)  # with which a text may begin
-PART = re.compile(r"\s*([+-]?\s*[0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([a-zA-Z]+)")
+NUMBER = r"(?:[0-9]{1,40}(?:\.[0-9]{1,40})?|\.[0-9]{1,40})"
+PART = re.compile(rf"\s*([+-]?\s*{NUMBER})\s*([a-zA-Z]+)")
 
 
 def is_written(node: exp.Interval) -> bool:

@@ -25,6 +25,8 @@ def bind_frame(rows: Scalars, spec: exp.WindowSpec | None, order: SortKeys) -> W
         raise rows.ctx.refuse(spec, QUERIES["frame"])
     counted = unit is not FrameUnit.RANGE
     start, end = bind_bound(rows, spec, "start", counted), bind_bound(rows, spec, "end", counted)
+    if unit is FrameUnit.RANGE and start == end == CURRENT_ROW:  # the rows that are like the current one
+        unit, start, end = (FrameUnit.GROUPS, start, end) if order else (unit, None, None)
     frame = WindowFrame(unit, start, end)
     if frame.is_open:
         return frame
@@ -34,7 +36,7 @@ def bind_frame(rows: Scalars, spec: exp.WindowSpec | None, order: SortKeys) -> W
             raise rows.ctx.error("SQ2005", "a frame that ends before it begins", spec)
     if unit is FrameUnit.GROUPS and not order:
         raise SquallError("SQ2009", "a frame of GROUPS needs ORDER BY", rows.ctx.span(spec))
-    if not counted and len(order) != 1:
+    if unit is FrameUnit.RANGE and len(order) != 1:
         raise SquallError("SQ2009", "a frame of RANGE needs one key in ORDER BY", rows.ctx.span(spec))
     return frame
 

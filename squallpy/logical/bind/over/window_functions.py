@@ -7,13 +7,14 @@ from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.records import dataclass
-from squallpy.base.types import BIGINT, DOUBLE, NULL, Type, unify
+from squallpy.base.types import BIGINT, DOUBLE, INT, NULL, Type, unify
 from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED
 from squallpy.frontend.unsupported import QUERIES
+from squallpy.functions.aggregate.entries import Positional
 from squallpy.functions.registry import AGGREGATES, WINDOWS
 from squallpy.functions.window_functions import WindowKind
 from squallpy.logical.aggregate_calls import Agg, OverClause, SortKey, SortKeys, WindowFunction
-from squallpy.logical.bind.aggregates.calls import Called, aggregate, aggregate_name, check_ordered
+from squallpy.logical.bind.aggregates.calls import Called, aggregate, aggregate_name, check_ordered, split_order
 from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
@@ -28,6 +29,8 @@ from squallpy.logical.nodes import Node, WindowFunctions
 from squallpy.logical.window_frame import FrameUnit
 
 RELATIVE_RANKS = ("PERCENT_RANK", "CUME_DIST")
+ALL_ALIKE: SortKeys = ((Literal(0, INT), False, True),)
+"""The order where OVER has none: rows tie, and where they must be numbered, what decides ties does."""
 Grouped = Callable[[Expr, exp.Expr], Expr]  # an expression over what GROUP BY makes, and its node for messages
 
 
@@ -106,8 +109,11 @@ class WindowCalls:
             check_ordered(s, function)
         name = aggregate_name(function)
         entry = WINDOWS.get(name)
-        named = s.names_where(lambda expr: not columns(expr) & self.columns)
-        rows = replace(s, clause="OVER", window_calls=None, aliases=named)
+        if (name in AGGREGATES and isinstance(AGGREGATES[name].form, Positional)) or name in WINDOWS:
+            for key in split_order(s, function.expressions)[1]:
+                raise self.ctx.error("SQ2009", f"{name} takes its order from OVER", key, "write ORDER BY there")
+        rows = replace(s, clause="OVER", window_calls=None, columns_first=True)
+        rows = replace(rows, aliases=rows.names_where(lambda expr: not columns(expr) & self.columns))
         partition, order, spec = self.bind_over(node, rows)
         takes_ignore = name == "ANY_VALUE" or (entry and entry.kind in (WindowKind.NEIGHBOUR, WindowKind.VALUE))
         if ignoring is not None and not takes_ignore:
@@ -124,10 +130,8 @@ class WindowCalls:
             known = (*AGGREGATES, *WINDOWS)
             message = f"{function.name} is no function that goes with OVER"
             raise SquallError("SQ2004", message, self.head(function), nearest(name, known))
-        if not order:
-            raise SquallError("SQ2009", f"{name} needs ORDER BY in its OVER", self.head(function))
-        if spec is not None and entry.kind is not WindowKind.VALUE:
-            raise SquallError("SQ2009", f"{name} takes no frame", self.head(function), "write ORDER BY alone")
+        order = order or ALL_ALIKE
+        bind_frame(rows, spec, order)  # which only functions of the frame's ends depend on
         self.check_arity(name, entry.arity, function)
         called = WindowFunction(
             entry.name, OverClause(partition, order), ignores_nulls=ignoring is not None, display_name=name
@@ -243,7 +247,7 @@ class WindowCalls:
                 raise self.ctx.refuse(ignoring, QUERIES["ignored"])
             args.append(Literal(distance, BIGINT))
         if len(more) > 1:
-            _, default = rows.as_moments([of, rows.bind(more[1])], [first, more[1]])
+            _, default = rows.as_one_type([of, rows.bind(more[1])], [first, more[1]])
             if unify([of.type, default.type]) is None:
                 message = f"{name} of {of.type} and {default.type}, which have no common type"
                 raise self.ctx.error("SQ2005", message, more[1], "CAST one side")

@@ -3,8 +3,9 @@
 from functools import partial
 
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
+from squallpy.logical.bind.datetime.calendar import convert
 from squallpy.logical.bind.scalar.expansion import NOTHING, ZERO, expands
-from squallpy.logical.coercion import cast, coerce
+from squallpy.logical.coercion import coerce
 from squallpy.logical.expression_builders import call, case, coalesce
 from squallpy.logical.expressions import Expr, Literal, not_null
 
@@ -74,7 +75,7 @@ def element(place: Expr, *values: Expr) -> Expr:
 
 def to_type(type: Type, value: Expr) -> Expr:
     """Build a cast: INT(x)  →  CAST(x AS INT)"""
-    return cast(value, type)
+    return convert(value, type)
 
 
 for _name, _type in TYPES.items():

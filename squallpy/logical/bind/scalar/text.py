@@ -158,7 +158,8 @@ def with_flags(expression: Expr, flags: Expr | None, known: str) -> Expr:
         or set(given) - set(known)
         or (flags is not None and "g" in known and "g" not in given)
     ):
-        message = f"a regular expression with the flags {flags} is not supported yet"
+        flags_given = str(flags) if isinstance(flags, Literal) else "of a computed value"
+        message = f"a regular expression with the flags {flags_given} is not supported yet"
         raise SquallError("SQ3001", message, hint=f"there are {' and '.join(map(repr, known))}")
     if "i" not in given:
         return expression
