@@ -13,6 +13,7 @@ from sqlglot.parser import binary_range_parser
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
+from squallpy.frontend.json_arrows import COLUMN_OPERATORS
 from squallpy.frontend.pipe_syntax import PipeParser
 from squallpy.frontend.window_clause import CLAUSE, WINDOW
 
@@ -43,6 +44,7 @@ class WindowParser(PipeParser):
     }
     PRIMARY_PARSERS = {**SparkParser.PRIMARY_PARSERS, **STRING_PARSERS}  # noqa: RUF012
 
+    COLUMN_OPERATORS = {**SparkParser.COLUMN_OPERATORS, **COLUMN_OPERATORS}  # noqa: RUF012
     BITWISE = {}  # noqa: RUF012 - see `_parse_bitwise`
     RANGE_PARSERS = {  # noqa: RUF012 - x ~ 'pattern' and x !~ 'pattern', as PostgreSQL and DuckDB write RLIKE
         **SparkParser.RANGE_PARSERS,

@@ -89,15 +89,15 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         required=True,
     ),
     node_pass(
-        "expand_top_n",
-        "before all rules, which see ranks, joins and aggregates, whichever is the cheapest",
-        expand_top_n,
+        "expand_first_values",
+        "before first rows are expanded: FIRST(x ORDER BY y) is of the first row of its group",
+        expand_first_values,
         required=True,
     ),
     node_pass(
-        "expand_first_values",
-        "before first rows are taken: FIRST(x ORDER BY y) is of the row with the number 1 of its group",
-        expand_first_values,
+        "expand_top_n",
+        "before all rules, which see ranks, joins and aggregates, whichever is the cheapest",
+        expand_top_n,
         required=True,
     ),
     FunctionPass(

@@ -9,12 +9,20 @@ FUNCTIONS = (
         "GET_JSON_OBJECT(s, path)",
         "what stands at a constant path in JSON; NULL if there is nothing",
         """GET_JSON_OBJECT('{"a": [1, 2]}', '$.a[0]') → 1""",
+        "JSON_EXTRACT_STRING",
+        constant=1,
+    ),
+    declare_derived(
+        "JSON_EXTRACT(s, path)",
+        "what stands at a constant path in JSON, as JSON: a text in its quotes; NULL if there is nothing",
+        """JSON_EXTRACT('{"a": ["b"]}', '$.a[0]') → "b\"""",
         constant=1,
     ),
     declare_derived(
         "JSON_VALUE(s, path)",
         "the text, number or truth value at a constant path in JSON, as a VARCHAR; NULL if there is none",
         """JSON_VALUE('{"a": {"b": 1}}', '$.a.b') → 1""",
+        "JSON_EXTRACT_SCALAR",
         constant=1,
     ),
     declare_derived(
@@ -46,6 +54,7 @@ FUNCTIONS = (
 INTERNAL = (
     Operation("json_object_keys", 1, 1, takes(VARCHAR, TEXT), "the names in a JSON object", "always"),
     Operation("json_at", 2, 2, takes(VARCHAR, TEXT), "what stands at a path in JSON", "always", settings=1),
+    Operation("json_extract", 2, 2, takes(VARCHAR, TEXT), "JSON at a path in JSON", "always", settings=1),
     Operation("json_value", 2, 2, takes(VARCHAR, TEXT), "a scalar at a path in JSON", "always", settings=1),
     Operation("json_query", 2, 2, takes(VARCHAR, TEXT), "an array or object at a path in JSON", "always", settings=1),
     Operation("json_exists", 2, 2, takes(VARCHAR, TEXT), "'1' if there is something at a path", "always", settings=1),

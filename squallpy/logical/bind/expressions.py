@@ -9,6 +9,7 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.types import BOOLEAN, DATE, NULL, TIMESTAMP, VARCHAR, Kind, Type
+from squallpy.frontend.json_arrows import in_lambda
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical import expression_builders
 from squallpy.logical.bind import casts, literals, predicates
@@ -408,6 +409,13 @@ def item_of(s: Scalars, node: exp.Bracket) -> Expr:
     if is_split(node.this) and (part := item(s, node.this, node.expressions[0], 0)) is not None:
         return part
     return item_at(s, s.bind(node.this), node.expressions[0])
+
+
+@handles(exp.Lambda, args="this expressions")
+def bind_arrow(s: Scalars, node: exp.Lambda) -> Expr:
+    if (extraction := in_lambda(node)) is None:
+        raise s.ctx.refuse(node)
+    return s.bind(extraction)
 
 
 @handles(exp.Array, args="expressions")

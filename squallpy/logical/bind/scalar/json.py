@@ -19,6 +19,7 @@ def at_path(function: str, operation: str) -> Builder:
 
 
 expands("GET_JSON_OBJECT")(at_path("GET_JSON_OBJECT", "json_at"))
+expands("JSON_EXTRACT")(at_path("JSON_EXTRACT", "json_extract"))
 expands("JSON_VALUE")(at_path("JSON_VALUE", "json_value"))
 expands("JSON_QUERY")(at_path("JSON_QUERY", "json_query"))
 

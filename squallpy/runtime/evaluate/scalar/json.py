@@ -187,6 +187,17 @@ def json_at(call: Call, args: Evaluated) -> VectorFunction:
     return _of_documents(call, args, lambda document: value_at_path(document, steps))
 
 
+@evaluator("json_extract")
+def json_extract(call: Call, args: Evaluated) -> VectorFunction:
+    steps = parse_path(parameter(call, 1))
+
+    def part(document: str) -> str | None:
+        found = find_at_path(document, steps)
+        return None if found is MISSING else write_json(found)
+
+    return _of_documents(call, args, part)
+
+
 @evaluator("json_value")
 def json_value(call: Call, args: Evaluated) -> VectorFunction:
     steps = parse_path(parameter(call, 1))
