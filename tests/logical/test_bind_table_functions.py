@@ -75,6 +75,13 @@ def test_what_has_the_name_of_what_a_call_declares_is_not_taken_for_it(own: str)
         compiled(f"{own};\nSELECT * FROM matrix_power(TABLE(edges), 2)")
 
 
+@pytest.mark.parametrize("stream", ["`e f`", "`1r`", '`a"b`', "größe", "`😀`", "`x.y`"])
+def test_names_that_need_quotes(stream: str) -> None:
+    declared = f"CREATE STREAM {stream} (`s t` INT, `1\"` INT, `€` DOUBLE) USING csv OPTIONS (path 'e.csv');\n"
+    for call in (f"pagerank(TABLE({stream}))", f"ols(TABLE(SELECT `s t`, `€` FROM {stream}), '€', TRUE)"):
+        assert compiled(f"{declared}SELECT * FROM {call}")[0].queries
+
+
 ERRORS = {
     "matrix_power(TABLE(edge), 2)": 'SQ2001 q.sql:2:15: unknown stream or table "edge", did you mean "edges"?',
     "matrix_power(edges, 2)": "SQ2005 q.sql:2:15: matrix_power reads columns of one stream or table, write TABLE(name)",

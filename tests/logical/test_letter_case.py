@@ -53,8 +53,8 @@ def check(script: str, folder: Path = ROOT) -> None:
 
 
 def in_lower_case(plan: str) -> str:
-    """A plan whose columns may be called in another case than what they show: X := x is x."""
-    return re.sub(r"(\S+) := \1(?=[,\n]|$)", r"\1", plan.lower())
+    """A plan whose columns may be called in another case than what they show: F(X, 2) := f(x, 2) is f(x, 2)."""
+    return re.sub(r"((?:\([^()\n]*\)|[^\s()])+) := \1(?=[,\n]|$)", r"\1", plan.lower())
 
 
 def is_long(path: Path) -> bool:

@@ -6,6 +6,7 @@ SELECT * FROM matrix_power(TABLE(edges), 16)
     SELECT * FROM matrix_power_edges_16.R
 """
 
+import re
 from collections.abc import Callable, Collection
 from functools import cached_property
 
@@ -136,7 +137,7 @@ def edges(call: TableFunctionCall, cells: str, shares: bool = False) -> tuple[st
         )
         raise call.error("SQ2005", message)
     columns = columns[:3]
-    label = "_".join([_word(relation), *(columns if columns != _edge_fields(relation) else ())])
+    label = _label(relation.name, *(columns if columns != _edge_fields(relation) else ()))
     matrix = Matrix(
         f"{label}_{cells}", f"{label}_n", f"{label}_n", relation.name, relation.stream, columns, (), call.span,
         shares=shares,
@@ -187,8 +188,9 @@ def least_squares(call: TableFunctionCall) -> exp.Expr:
     if not features:
         raise call.error("SQ2005", f'"{relation.name}" has no numbers but "{answer}"')
     count, known = len(features), [name for name in features if name]
-    name = "_".join(
-        ["ols", _word(relation), answer, *(["1"] if with_one else []), *(known if len(known) < count else ())]
+    are_all = numbers == [field.name for field in relation.fields if field.type.is_numeric]
+    name = _label(
+        "ols", relation.name, answer, *(["1"] if with_one else []), *([] if are_all and not with_one else known)
     )
     for kind, right in (("squares", features), ("products", [answer])):
         matrix = Matrix(
@@ -245,9 +247,11 @@ def _is_plain(query: exp.Select) -> bool:
     return not parts and len(tables) == 1 and all(isinstance(column, exp.Column) for column in query.expressions)
 
 
-def _word(relation: Relation) -> str:
-    """Return the name of a relation as part of another name."""
-    return relation.name.replace(".", "_")
+def _label(*parts: str) -> str:
+    """Join names to one that needs no quotes in a matrix program: r.s, a b → r_s_a_20_b."""
+    words = (re.sub(r"[^\w.]", lambda found: f"_{ord(found[0]):x}_", part).replace(".", "_") for part in parts)
+    label = "_".join(words)
+    return f"_{label}" if label[0].isdigit() else label
 
 
 def _edge_fields(relation: Relation) -> tuple[str, ...]:
