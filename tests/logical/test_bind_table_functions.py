@@ -8,6 +8,7 @@ from squallpy.maintain.matrix.script_programs import Programs
 
 STREAMS = (
     "CREATE STREAM edges (src INT, dst BIGINT, w DOUBLE, s VARCHAR) USING csv OPTIONS (path 'e'); "
+    "CREATE TABLE taken (y DOUBLE, x DOUBLE, intercept INT) USING csv OPTIONS (path 't'); "
     "CREATE TABLE obs (town VARCHAR, y DOUBLE, a INT, b DECIMAL(8,2)) USING csv OPTIONS (path 'o');\n"
 )
 
@@ -106,6 +107,7 @@ ERRORS = {
     "shortest_paths(TABLE(edges), 3, steps => 4)": 'SQ2007 q.sql:2:56: shortest_paths has the argument "steps" twice',
     "pagerank(TABLE(edges), dampin => 0.8)": 'SQ2005 q.sql:2:48: pagerank has no argument "dampin", did you mean "dam',
     "pagerank(TABLE(edges), 0.9, 3, src)": "SQ2005 q.sql:2:46: pagerank has too many arguments",
+    "ols(TABLE(taken), 'y', TRUE)": 'SQ2007 q.sql:2:15: ols would have two features "intercept", rename the column',
     "ols(TABLE(obs))": "SQ2003 q.sql:2:15: ols has no label, write ols(TABLE(…), 'b')",
     "ols(TABLE(obs), y)": "SQ2003 q.sql:2:31: the label y is no name of a column, write ols(TABLE(…), 'b')",
     "ols(TABLE(obs), 'y', intercept => 1)": "SQ2012 q.sql:2:49: the intercept is 1, write TRUE or FALSE",

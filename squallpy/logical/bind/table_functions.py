@@ -185,6 +185,8 @@ def least_squares(call: TableFunctionCall) -> exp.Expr:
         hint = nearest(label, numbers)
         raise call.error("SQ2003", f'"{relation.name}" has no column "{label}" of numbers', hint)
     features = [*([""] if with_one else []), *(name for name in numbers if name != answer)]
+    if with_one and "intercept" in features:
+        raise call.error("SQ2007", 'ols would have two features "intercept"', "rename the column")
     if not features:
         raise call.error("SQ2005", f'"{relation.name}" has no numbers but "{answer}"')
     count, known = len(features), [name for name in features if name]
