@@ -14,6 +14,7 @@ from squallpy.functions.graph_functions import MOST_STEPS
 from squallpy.maintain.matrix.decompositions import MatrixFactor
 from squallpy.maintain.matrix.dimensions import (
     ONE,
+    ONE_SIZE,
     ZERO,
     Arithmetic,
     Dimension,
@@ -36,6 +37,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     Name,
     add,
     describe,
+    misfit,
     product,
     shape,
     stack,
@@ -195,8 +197,8 @@ class _Reader:
             case False, True if op == "/":
                 return scale(arithmetic("/", Number(1), right), left, self._ring)  # type: ignore[arg-type]
             case False, False if op != "/":
-                make: Callable[[Matrix, Matrix], Matrix] = {"+": add, "*": product}.get(op, self._minus)
-                return make(left, right)  # type: ignore[arg-type]
+                make: dict[str, Callable[[Matrix, Matrix], Matrix]] = {"+": add, "-": self._minus, "*": _multiply}
+                return make[op](left, right)  # type: ignore[arg-type]
         if op == "/":
             raise self._error("SQ2012", "division by a matrix", tree, "multiply by inv(…)")
         hint = "add fill(rows, cols, number)"
@@ -316,3 +318,11 @@ FUNCTIONS: dict[str, tuple[int, int | None, str]] = {
     **{name: (f.operands, f.operands, "m") for name, f in ENTRYWISE.items() if not f.is_operator},
 }  # fmt: skip
 """Least and most arguments, and what each is: a matrix, a size, a value; the last letter stands for all behind it."""
+
+
+def _multiply(left: Matrix, right: Matrix) -> Matrix:
+    """Multiply two matrices; SQ2011 if one is a sum or a trace and has the wrong shape, as it is not a number."""
+    if left.cols != right.rows and (ONE_SIZE, ONE_SIZE) in (shape(left), shape(right)):
+        hint = "spread the 1 × 1 one by ones(n, 1) * … * ones(1, n), and write .* between them"
+        raise misfit("multiply", left, right, hint)
+    return product(left, right)

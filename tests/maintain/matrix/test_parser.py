@@ -67,6 +67,8 @@ def test_programs(text: str, wanted: str) -> None:
     ("text", "ring", "code", "column", "message"),
     [
         ("B := X * X", ARITHMETIC, "SQ2011", 6, "cannot multiply X (m × n) and X (m × n)"),
+        ("B := trace(A) * A", ARITHMETIC, "SQ2011", 6, "(1 × 1) and A (n × n), spread the 1 × 1 one by"),
+        ("B := A * sum(X .* X)", ARITHMETIC, "SQ2011", 6, "(1 × 1), spread the 1 × 1"),
         ("B := A + A * Y", ARITHMETIC, "SQ2011", 10, "cannot multiply A (n × n) and Y (m × 1)"),
         ("B := F + F'", ARITHMETIC, "SQ2011", 6, "cannot add F (3 × 4) and F' (4 × 3)"),
         ("B := [A, Y]", ARITHMETIC, "SQ2011", 6, "cannot put side by side A (n × n) and Y (m × 1)"),
