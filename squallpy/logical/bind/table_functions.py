@@ -76,15 +76,19 @@ class TableFunctionCall:
             case exp.Select() if _is_plain(inner):
                 table = next(inner.find_all(exp.Table))
                 found = self._relation(qualify_name(table.db, table.name))
-                for column in inner.expressions:
-                    if found.field(column.name) is None:
-                        hint = nearest(column.name, [field.name for field in found.fields])
-                        raise self.error("SQ2003", f'"{found.name}" has no column "{column.name}"', hint)
-                return found, tuple(column.name for column in inner.expressions)
+                return found, tuple(self._field(found, column.name) for column in inner.expressions)
         hint = "write TABLE(name), or TABLE(SELECT source, target, weight FROM name)"
         if isinstance(inner, exp.Select) and inner.args.get(CLAUSE) is not None:
             raise self.error("SQ2005", f"{self.name} reads a stream as it is, without a window", hint)
         raise self.error("SQ2005", f"{self.name} reads columns of one stream or table", hint)
+
+    def _field(self, relation: Relation, name: str) -> str:
+        """Find a column; returned is its name as it is declared."""
+        field = relation.field(name)
+        if field is None:
+            hint = nearest(name, [field.name for field in relation.fields])
+            raise self.error("SQ2003", f'"{relation.name}" has no column "{name}"', hint)
+        return field.name
 
     def _relation(self, name: str) -> Relation:
         entry = self.catalog.entries.get(name.lower())
@@ -178,6 +182,7 @@ def least_squares(call: TableFunctionCall) -> exp.Expr:
         told = f'ols is of numbers, "{others[0]}" is {types[others[0]]}'
         raise call.error("SQ2002", told, "leave it out of the SELECT list")
     label = call.arguments.read_label(call.arguments.take("label"), numbers)
+    titles = dict(zip(columns, (each.name for each in named.expressions), strict=True)) if named is not None else {}
     with_one = call.arguments.read_flag("intercept", call.arguments.take("intercept"))
     call.arguments.done("label", "intercept", "ridge", "solver")
     answer = next((name for name in numbers if name.lower() == label.lower()), None)
@@ -185,7 +190,7 @@ def least_squares(call: TableFunctionCall) -> exp.Expr:
         hint = nearest(label, numbers)
         raise call.error("SQ2003", f'"{relation.name}" has no column "{label}" of numbers', hint)
     features = [*([""] if with_one else []), *(name for name in numbers if name != answer)]
-    if with_one and "intercept" in features:
+    if with_one and "intercept" in (titles.get(name, name) for name in features):
         raise call.error("SQ2007", 'ols would have two features "intercept"', "rename the column")
     if not features:
         raise call.error("SQ2005", f'"{relation.name}" has no numbers but "{answer}"')
@@ -208,7 +213,9 @@ def least_squares(call: TableFunctionCall) -> exp.Expr:
     table.set("alias", exp.TableAlias(this=exp.to_identifier("r")))
     case = exp.Case()
     for number, feature in enumerate(features):
-        case = case.when(exp.column("i", "s").eq(number), exp.Literal.string(feature or "intercept"))
+        case = case.when(
+            exp.column("i", "s").eq(number), exp.Literal.string(titles.get(feature, feature) or "intercept")
+        )
     # NB: cells that are 0 are not there, but for a solution the inverse has no 0 on its diagonal
     zero = exp.cast(exp.Literal.number("0"), "DOUBLE")
     value = exp.Anonymous(this="COALESCE", expressions=[exp.column("value", "r"), zero])
