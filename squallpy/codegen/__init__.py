@@ -3,6 +3,7 @@
     names            what stands for pools, variables and columns in the text
     expressions      scalar expressions over the row at hand
     pre_aggregation  a feed's delta: a function over the rows of an Arrow batch
+    added_rows       how a row is added up there: the record of its key, and sums
     derivations      the delta of an auxiliary relation: a function over the groups that a batch touched
     domains          the groups of which any statement reads rows, those that the view it probes first has
     model_rows       that of the rows of a model: the cells of the cofactor matrices that a batch touched

@@ -23,6 +23,7 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {  # by module
     ),
     "real_lanes": ("add_double", "combine_count", "combine_lane"),
     "block_steps": ("add_lifted", "cell_of", "has_odd", "multiply_each", "multiply_rows", "rows_of", "settle_sum"),
+    "delta_records": ("append_record", "does_append", "recent_at"),
     "look_ahead": ("find_entries", "find_keys", "find_rows", "found_at", "records_found"),
     "sorted_steps": ("advance_extremes", "sort_rows"),
     "range_steps": ("end_of", "entry_of", "middle", "next_between", "overlay", "real_of_rank", "sum_between"),

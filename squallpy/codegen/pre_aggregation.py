@@ -13,7 +13,7 @@ A text among the keys is its number in the dictionary. Neighbours with the same 
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import field
 from typing import Final
 
@@ -22,6 +22,7 @@ from squallpy.base.rings import Cofactor, Payload, Ring
 from squallpy.base.rings.payload import LaneRing
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
 from squallpy.catalog.relation import MULT
+from squallpy.codegen.added_rows import RECENT, add_lanes, enter_key, store_key
 from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds
 from squallpy.codegen.imports import IMPORTED
 from squallpy.codegen.names import Lines, Names, NotCompilable
@@ -38,7 +39,7 @@ DICTIONARY: Final = 4  # frames
 SUMS: Final = 5
 COLUMNS: Final = 6  # from here: the place of each column in the batch, −1: it is not there; then room for short texts
 SHORT_TEXTS: Final = 3 * 64  # words of that room, for each key that is a text
-MARKS_WORDS: Final = 2  # behind them, if it has marks: the address of bits, and a shift
+MARKS_WORDS: Final = 2  # behind them and recent records, if it has marks: the address of bits, and a shift
 
 ARROW: Final = {  # the buffers that a column is read from, by the kind of its type
     Kind.BOOLEAN: "bool", Kind.INT: "int64", Kind.BIGINT: "int64", Kind.DECIMAL: "decimal128", Kind.DATE: "date32[day]",
@@ -48,12 +49,13 @@ ARROW: Final = {  # the buffers that a column is read from, by the kind of its t
 _SCANNED: Final = {
     Kind.BOOLEAN, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.DAY_TO_SECOND,
 }  # fmt: skip
+_BLOCKS_AHEAD: Final = 2  # whose lines are asked for
 _TEXTS_AHEAD: Final = 16  # rows for whose texts a dictionary is asked at a time
 
 RESERVED: Final = {
     "given", "steps", "batch", "first", "rows", "row", "block", "chosen", "i", "dictionary", "sums", "key", "last",
-    "short_texts", "fits", "waiting", "asked", "record", "entered", "words", "left", "lifted", "marks", "shift",
-    "fresh", "range", "abs", "max", "min", *IMPORTED,
+    "short_texts", "fits", "waiting", "coming", "asked", "record", "entered", "words", "left", "lifted", "marks",
+    "shift", "fresh", "appends", "recent", "place", "range", "abs", "max", "min", *IMPORTED,
 }  # fmt: skip
 
 
@@ -68,6 +70,7 @@ class GroupCode:
         room: Words in which it lifts doubles; 0 if it lifts none.
         has_marks: It is given the address of bits for its keys (`key_marks`), and a shift, at `marks_at`: unless the
             address is 0, it adds nothing up, but estimates how many keys are distinct.
+        recent: How many records it remembers, by their keys.
     """
 
     delta: str
@@ -78,6 +81,7 @@ class GroupCode:
     constants: tuple[str, ...]
     room: int = 0
     has_marks: bool = False
+    recent: int = 0
 
     @property
     def words(self) -> int:
@@ -87,6 +91,11 @@ class GroupCode:
     @property
     def marks_at(self) -> int:
         """The word at which it is given what it marks keys with."""
+        return self.recent_at + self.recent
+
+    @property
+    def recent_at(self) -> int:
+        """The word at which the records begin that it remembers."""
         return COLUMNS + len(self.columns) + self.texts * SHORT_TEXTS
 
 
@@ -150,6 +159,11 @@ class GroupBody(ABC):
     @property
     def _has_marks(self) -> bool:
         """True if keys may be marked, so that all rows are checked before one is added."""
+        return False
+
+    @property
+    def _may_append(self) -> bool:
+        """True if it may be told that rows are not to be added up by key, but to stand one behind the other."""
         return False
 
     @abstractmethod
@@ -219,22 +233,15 @@ class GroupBody(ABC):
                 else:
                     self.body(f"sum_{at}, sum_{at + 1} = exact_add(sum_{at}, sum_{at + 1}, {value}, sign({value}))")
             return
-        for i, key in enumerate(keys):
-            self.body(f"store(key, {i}, {key})")
         if self._has_marks:
+            store_key(self.body, keys, "key")
             self.body("if marks != 0:")
             self.body(f"    fresh += mark_key(marks, shift, key, {len(keys)})")
             self.body("    continue")
-        others = "".join(f" or load(last, {i}) != {key}" for i, key in enumerate(keys))
-        with self.body.block(f"if entered < 0{others}:  # not the key of the row before"):
-            self.body("entered = enter(sums, key, steps, 0)")
-            self.body("if entered < 0:")
-            self.body("    return -2")
-            self.body(f"words = words_of(sums, entered, {self.payload.width})")
-            self.body(f"last = key_of(sums, entered, {len(keys)})")
+        enter_key(self.body, keys, self.payload.width, self._may_append)
         add_lanes(self.body, lanes, "words")
         with self.body.block("if left == 0:"):
-            self.body("remove(sums, key, steps)")
+            self.body("remove(sums, last, steps)")
             self.body("entered = -1")
 
     def _text(self) -> str:
@@ -275,11 +282,16 @@ class _Group(GroupBody):
         constants, read = tuple(self.body.texts), tuple(self.columns.items())
         room = max((ring.size + ring.words for ring in self.payload.rings if isinstance(ring, Cofactor)), default=0)
         text = self._text()
-        return GroupCode(self.delta.name, self.function, text, read, self.texts, constants, room, self._has_marks)
+        recent, name = RECENT if self._may_append else 0, self.delta.name
+        return GroupCode(name, self.function, text, read, self.texts, constants, room, self._has_marks, recent)
 
     @property
     def _has_marks(self) -> bool:
         return bool(self.delta.keys) and any(isinstance(ring, Cofactor) for ring in self.payload.rings)
+
+    @property
+    def _may_append(self) -> bool:
+        return bool(self.delta.keys)
 
     def _key(self, key: Column) -> str:
         if key.type.kind is Kind.VARCHAR:
@@ -374,8 +386,11 @@ class _Group(GroupBody):
         lines(f"steps, batch, first, rows = {', '.join(f'load(given, {i})' for i in (STEPS, BATCH, FIRST, ROWS))}")
         lines(f"dictionary, sums = load(given, {DICTIONARY}), frame_at(load(given, {SUMS}))")
         lines(f"key, short_texts = key_room(sums), given + {8 * (COLUMNS + len(self.columns))}")
+        at = COLUMNS + len(self.columns) + self.texts * SHORT_TEXTS
+        if self._may_append:
+            lines(f"appends, recent = does_append(steps), given + {8 * at}")
+            at += RECENT
         if self._has_marks:
-            at = COLUMNS + len(self.columns) + self.texts * SHORT_TEXTS
             lines(f"marks, shift, fresh = load(given, {at}), load(given, {at + 1}), 0")
         lines.lines += self.head.lines
 
@@ -388,37 +403,46 @@ class _Group(GroupBody):
                 lines(f"        ask_texts(dictionary, {at} + 4 * row, {at}_bytes, min({_TEXTS_AHEAD}, rows - row))")
             lines("    fits = 1")
             return
-        ahead = 64 if self.compared else 0
+        ahead = f" + {_BLOCKS_AHEAD * 64}" if self.compared else ""
         if ahead:
-            lines("waiting = 0  # rows of the block before, whose lines are on their way")
-        with lines.block(f"for block in range(0, rows{' + 64' * bool(ahead)}, 64):"):
+            lines("waiting = coming = 0  # rows of the two blocks before, whose lines are on their way")
+        with lines.block(f"for block in range(0, rows{ahead}, 64):"):
             lines("chosen = 0  # of the rows of the block, by their bits")
-            lines("for i in range(min(64, rows - block)):")
-            lines("    row = block + i")
-            lines.lines += self.scan.lines
+            self._scan_block(lines)
             if ahead:
                 lines("asked = chosen")
                 with lines.block("while asked != 0:"):
                     lines("row, asked = block + lowest(asked), asked & (asked - 1)")
                     for at in self.compared:
                         lines(f"prefetch({at} + 16 * row)")
-                lines("chosen, waiting = waiting, chosen")
+                lines("chosen, waiting, coming = waiting, coming, chosen")
             with lines.block("while chosen != 0:"):
-                lines(f"row = block{' - 64' * bool(ahead)} + lowest(chosen)")
+                lines(f"row = block{ahead.replace('+', '-')} + lowest(chosen)")
                 lines("chosen &= chosen - 1")
                 lines("fits = 1")
+
+    def _scan_block(self, lines: Lines) -> None:
+        """Print how rows of a block are chosen: of a whole one, many at a time, as their number is a constant."""
+        for head, count in (("if block + 64 <= rows:", "64"), ("else:", "rows - block")):
+            with lines.block(head):
+                lines(f"for i in range({count}):")
+                lines("    row = block + i")
+                lines.lines += [f"    {line}" for line in self.scan.lines]
 
     def _after_scan(self, predicates: list[Cmp]) -> list[Cmp]:
         """Choose rows by the predicates of one column, or two, a block of rows at a time and without a branch.
 
-        Where a predicate is neither nearly always TRUE nor nearly never, the processor could not predict it. Decimals
-        that others compare are asked for a block ahead: few of a column's lines are read, in no order that is foreseen.
+        Where a predicate is neither nearly always TRUE nor nearly never, the processor could not predict it. Those of
+        other dates are computed with them: hardly a line of so narrow a column is not read. Decimals that others
+        compare are asked for two blocks ahead: few of a column's lines are read, in no order that is foreseen.
         """
         apart = Counter(p.reads for p in predicates if _is_scanned(p.predicate))
         if not apart or any(_can_fail(p.predicate) for p in predicates):
             return predicates
         read = max(apart, key=lambda columns: (-len(columns), apart[columns]))
-        scanned = [p for p in predicates if p.reads == read and _is_scanned(p.predicate)]
+        dates = {column for p in predicates for column in columns(p.predicate) if column.type.kind is Kind.DATE}
+        scanned = [p for p in predicates if p.reads <= read | dates and _is_scanned(p.predicate)]
+        read = frozenset().union(*(p.reads for p in scanned))
         body, self.body = self.body, self.scan
         row, self._row = self._row, RowExpressions(self.body, self.names, self._load, self._load_text)
         tests = [self._test(predicate) for predicate in scanned]
@@ -431,42 +455,6 @@ class _Group(GroupBody):
         decimals = {self._fields[c.id]: c.type for c in later - read if c.type.kind is Kind.DECIMAL}
         self.compared = [self._column(name, decimals[name]) for name in sorted(decimals)]
         return others
-
-
-def add_lanes(lines: Lines, lanes: Iterable[tuple[str, LaneRing, int]], where: str) -> None:
-    """Print how words are added to a payload; `left` is then 0 if nothing is left of what is changed.
-
-    Args:
-        lanes: Words of COUNT and EXACT lanes (of these one, sign-extended, or two with a comma), of sums of doubles
-            these and, behind a comma, multiplicities, of cofactor rings a multiplicity and the doubles that are lifted;
-            rings and offsets.
-        where: The address of the payload.
-    """
-    left = []
-    for value, ring, at in lanes:
-        if isinstance(ring, Cofactor):
-            times, *doubles = value.split(", ")
-            lines("lifted = room_of(steps)")
-            for i, double in enumerate(doubles):
-                lines(f"store(lifted, {i}, {double})")
-            left.append(f"left_{at}")
-            lines(f"left_{at} = add_lifted({where} + {8 * at}, {ring.code}, {ring.first}, lifted, {times}, steps)")
-            continue
-        if ring >= Ring.REAL:
-            left.append(f"left_{at}")
-            lines(f"left_{at} = add_double({where} + {8 * at}, {value}, {ring.code}, steps)")
-            continue
-        lo, _, hi = value.partition(", ")
-        names = [f"lane_{at + i}" for i in range(ring.words)]
-        if ring is Ring.COUNT:
-            lines(f"{names[0]} = load({where}, {at}) + {value}")
-        else:
-            given = f"load({where}, {at}), load({where}, {at + 1}), {lo}, {hi or f'sign({lo})'}"
-            lines(f"{', '.join(names)} = exact_add({given})")
-        for i, name in enumerate(names, at):
-            lines(f"store({where}, {i}, {name})")
-        left += names
-    lines(f"left = {' | '.join(left)}")
 
 
 def scalar_rings(payload: Payload) -> list[Ring]:

@@ -82,6 +82,16 @@ def test_a_predicate_that_may_fail_is_computed_wherever_another_is_false() -> No
     assert body.index("multiply_fits") < body.index("continue")
 
 
+def test_predicates_of_dates_are_computed_together_for_a_block_of_rows() -> None:
+    dates = "CREATE STREAM d (k INT NOT NULL, a DATE, b DATE, v INT) USING csv OPTIONS (path 'd');"
+    where = "b > DATE '2020-01-01' AND a < b AND v > 3"
+    session = ScriptSession(Path("q.sql"), text=f"{dates} SELECT COUNT(*) AS n FROM d WHERE {where};")
+    (group,) = print_plan(session.compile(session.script.queries, 1, {}).plan).groups
+    block, _, rows = group.text.partition("while chosen != 0:")
+    assert block.count("# where a < b") == block.count("# where b > ") == 2  # of 64 rows, and of fewer
+    assert "# where v > 3" in rows and "# where v > 3" not in block
+
+
 def test_names_are_distinct() -> None:
     names = Names({"load"})
     assert [names(text) for text in ("M_R", "m_r", "load", "ΔR", "2", "class", "′")] == [

@@ -171,6 +171,38 @@ def differential_compiled_deltas_that_are_not_added_up(query: int, tmp_path: Pat
     assert [*map(sorted_rows, engines[0].results())] == [*map(sorted_rows, engines[1].results())]
 
 
+FEW_GROUPS = """CREATE STREAM r (s VARCHAR, k INT NOT NULL, x DECIMAL(9,2), y DECIMAL(9,2)) USING csv
+OPTIONS (path 'r', op 'op');
+SELECT s, k, SUM(x * y) AS xy, SUM(x) AS x, COUNT(*) AS n FROM r GROUP BY s, k;"""
+
+
+def differential_compiled_groups_that_are_remembered(tmp_path: Path) -> None:
+    """More groups than records are remembered, which move as others of the batch go; texts of no byte, one and more."""
+    engines = [VolatileEngine(compile="wait"), VolatileEngine()]
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(FEW_GROUPS, tmp_path / str(number), {})
+    code, draw, kinds = engines[0]._code, Random(0), (pa.string(), pa.int64(), pa.decimal128(9, 2), pa.decimal128(9, 2))
+    assert isinstance(code, CompiledPlan) and "recent_at(" in code.code.text
+
+    def value() -> Decimal | None:
+        return draw.choice((None, Decimal(draw.randrange(-999_999_999, 10**9)) / 100))
+
+    for batch in range(6):
+        some = 13 if batch % 2 else 3
+        come = [
+            (draw.choice((None, "", *"abcdefg", "ab", "a text of bytes")), draw.randrange(some), value(), value())
+            for _ in range(2_000)
+        ]
+        signed = [(row, sign) for row in come for sign in draw.choice([(1,), (1, -1), (1, -1, 1)])]
+        given = dict(zip("skxy", zip(*(row for row, _ in signed), strict=True), strict=True))
+        columns = {name: pa.array(column, kind) for (name, column), kind in zip(given.items(), kinds, strict=True)}
+        pushed = {"r": pa.table(columns | {"__mult": pa.array([sign for _, sign in signed])})}
+        found = [engine.push(pushed) for engine in engines]
+        assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1])
+    assert sorted_rows(engines[0].result()) == sorted_rows(engines[1].result())
+
+
 TEXTS = """CREATE STREAM r (k INT NOT NULL, s VARCHAR) USING csv OPTIONS (path 'r', op 'op');
 CREATE STREAM t (k INT NOT NULL, u VARCHAR NOT NULL) USING csv OPTIONS (path 't');
 SELECT SUBSTRING(s, 2, 2) AS part, u, COUNT(*) AS n FROM r JOIN t ON r.k = t.k

@@ -27,6 +27,7 @@ from squallpy.runtime.compiled.code_cache import Functions, load_cached, load_co
 from squallpy.runtime.evaluate.kernel_runner import ExportedBatch
 from squallpy.runtime.kernels.block_steps import BLOCK_STEPS, Product
 from squallpy.runtime.kernels.cofactor_blocks import BLOCK, LIFTED, SCALAR, kind_of_factor
+from squallpy.runtime.kernels.delta_records import APPENDS
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.look_ahead import AHEAD_STEPS
 from squallpy.runtime.kernels.memory_regions import Words
@@ -69,7 +70,7 @@ class FunctionTable:
         self._room = np.empty(room, np.int64)
         steps = [grow, *(step.address for step in STEPS), self._room.ctypes.data, 0, ADD_NOTED.address]
         find_entries, find_rows = AHEAD_STEPS
-        steps += [find_entries.address, *(step.address for step in REAL_STEPS), *[0] * ROOM, find_rows.address]
+        steps += [find_entries.address, *(step.address for step in REAL_STEPS), *[0] * ROOM, find_rows.address, 0]
         steps += [step.address if has_blocks else 0 for step in BLOCK_STEPS]
         steps += [step.address for step in (*SORTED_STEPS, *RANGE_STEPS)] if has_orders else []
         self._table = np.array(steps, np.int64)
@@ -85,6 +86,7 @@ class FunctionTable:
         table = self._table.copy()
         for place, step in APPENDING.items():
             table[place] = step.address
+        table[APPENDS] = 1
         return table
 
     def _grow(self, number: int) -> int:

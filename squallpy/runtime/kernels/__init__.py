@@ -27,6 +27,7 @@
     kernel_compiler · kernel_precompilation · threads             compilation; pieces of work, shared
     trigger_steps · block_steps · range_steps · sorted_steps      what triggers that are compiled (`codegen`) call:
     text_steps · real_steps · real_lanes · look_ahead             steps over rows, payloads, indexes and values
+    delta_records                                                 records of a delta
     batch_driver · c_functions · touched_groups · key_marks       all of a batch; its groups, how many keys it has
     matrix                                                        passes through matrices, and updates of them
 

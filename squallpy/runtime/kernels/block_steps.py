@@ -22,10 +22,10 @@ from squallpy.runtime.kernels.kernel_compiler import GIVEN_VECTOR, VECTOR, Vecto
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.trigger_steps import call
 
-LIFT: Final = 19  # addresses in the table
-MULTIPLY: Final = 20
-MULTIPLY_EACH: Final = 21
-SETTLE: Final = 22
+LIFT: Final = 20  # addresses in the table
+MULTIPLY: Final = 21
+MULTIPLY_EACH: Final = 22
+SETTLE: Final = 23
 
 # A product: its workspace, its factors and how many words they are, rows of where these are, the words of a row.
 WORKSPACE: Final = 0

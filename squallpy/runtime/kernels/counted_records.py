@@ -20,7 +20,7 @@ from squallpy.runtime.kernels.postings import has_room, link
 from squallpy.runtime.kernels.primary_index import hash_record, is_by_runs
 from squallpy.runtime.kernels.ring_arithmetic import exact_add, sign
 from squallpy.runtime.kernels.run_index import ALLOWED, enter_newest, seek_in_runs
-from squallpy.runtime.kernels.stored_keys import has_put
+from squallpy.runtime.kernels.stored_keys import has_put_words
 from squallpy.runtime.kernels.stored_payloads import NARROW_WORD, exceeds_count, is_narrow, narrow_count, narrow_sum
 
 _ANY: Final = 0  # columns of a key, as many as the pool has
@@ -186,7 +186,7 @@ def _add(
                     is_done = _has_put_narrow(payloads + broad * count, source, kind, words)
                 else:
                     copy(payloads + 8 * words * count, source, words)
-                is_done = is_done and has_put(frame, count, row)
+                is_done = is_done and has_put_words(frame, keys + unit * width * count, row, width, unit)
                 if is_done:
                     if by_runs:
                         enter_newest(frame, table, shape, ~position, h, count, row)

@@ -179,6 +179,12 @@ def _bits(builder: Any, flags: Any) -> Any:
 
 
 @operation(_int(_int, _int))
+def product_overflows(builder: Any, a: Any, b: Any) -> Any:
+    """Return 1 if the product of two signed words has no room in one."""
+    return builder.zext(builder.extract_value(builder.smul_with_overflow(a, b), 1), _I64)
+
+
+@operation(_int(_int, _int))
 def reaching(builder: Any, address: Any, least: Any) -> Any:
     """Return a bit for each of the eight words at an address that, less 1, is not below another, all unsigned.
 

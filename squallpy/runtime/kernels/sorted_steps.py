@@ -26,8 +26,8 @@ from squallpy.runtime.kernels.tree.nodes import FANOUT, entry_at
 from squallpy.runtime.kernels.tree.update import upsert_entries
 from squallpy.runtime.kernels.trigger_steps import ENTER, GROW, REMOVE, call, frame_at
 
-SORT: Final = 23  # addresses in the table
-ADVANCE: Final = 24
+SORT: Final = 24  # addresses in the table
+ADVANCE: Final = 25
 
 # How an index holds a column: from which column of the pool, and the sum of these.
 REAL: Final = 1  # doubles, by their rank

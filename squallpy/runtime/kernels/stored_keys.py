@@ -34,9 +34,18 @@ def same(a: int, b: int, width: int) -> bool:
 
 
 @inlined
+def region_at(frame: Vector, region: int) -> int:
+    """Return the address of a pool's region.
+
+    NB: of an array, whose index Python may count from the end, it takes two instructions more.
+    """
+    return load(address(frame), frame[at.PLACES] + region)
+
+
+@inlined
 def key_at(frame: Vector, record: int) -> int:
     """Return the address of a record's key."""
-    return frame[frame[at.PLACES] + at.KEYS] + frame[at.STRIDE] * record
+    return region_at(frame, at.KEYS) + frame[at.STRIDE] * record
 
 
 @inlined
@@ -68,8 +77,17 @@ def is_key(own: int, key: int, width: int, unit: int) -> bool:
 @inlined
 def has_put(frame: Vector, record: int, key: int) -> bool:
     """Let a record have a key; False, which is noted, if words of 32 bits do not hold it."""
-    own, width = key_at(frame, record), frame[at.KEY]
-    if frame[at.UNIT] == WIDE:
+    return has_put_words(frame, key_at(frame, record), key, frame[at.KEY], frame[at.UNIT])
+
+
+@inlined
+def has_put_words(frame: Vector, own: int, key: int, width: int, unit: int) -> bool:
+    """Put a key where a record's stands; False, which is noted, if words of 32 bits do not hold it.
+
+    Args:
+        own: The address of the record's key, which has `width` words of `unit` bytes.
+    """
+    if unit == WIDE:
         copy(own, key, width)
         return True
     unfit = 0

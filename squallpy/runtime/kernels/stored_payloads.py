@@ -15,6 +15,7 @@ from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.payload_arithmetic import add, copy
 from squallpy.runtime.kernels.ring_arithmetic import sign
+from squallpy.runtime.kernels.stored_keys import region_at
 
 NARROW_WORD: Final = 4
 """Bytes that stand for a word of a narrow payload."""
@@ -33,7 +34,7 @@ def is_narrow(frame: Vector) -> bool:
 @inlined
 def payload_at(frame: Vector, record: int) -> int:
     """Return the address of a record's payload as it is held."""
-    return frame[frame[at.PLACES] + at.WORDS] + frame[at.BROAD] * record
+    return region_at(frame, at.WORDS) + frame[at.BROAD] * record
 
 
 @inlined
@@ -55,18 +56,23 @@ def exceeds_count(n: int) -> int:
 
 
 @inlined
+def _widen_lane(own: int, target: int, i: int, is_count: bool) -> int:
+    """Copy the lane that stands for word `i` of a narrow payload into words of 64 bits; return the next word."""
+    if is_count:
+        store(target, i, narrow_count(own, i))
+        return i + 1
+    lo = narrow_sum(own, i)
+    store(target, i, lo)
+    store(target, i + 1, sign(lo))
+    return i + 2
+
+
+@inlined
 def _widen(frame: Vector, own: int, target: int) -> None:
     """Copy a narrow payload into words of 64 bits."""
     i = 0
     for lane in range(frame[at.LANES]):
-        if frame[at.RINGS + lane] == 0:
-            store(target, i, narrow_count(own, i))
-            i += 1
-        else:
-            lo = narrow_sum(own, i)
-            store(target, i, lo)
-            store(target, i + 1, sign(lo))
-            i += 2
+        i = _widen_lane(own, target, i, frame[at.RINGS + lane] == 0)
 
 
 @inlined
@@ -97,14 +103,7 @@ def payload_of(frame: Vector, record: int, lanes: int, exact: int, room: int) ->
         return own
     target, i = room_at(frame, room), 0
     for lane in range(lanes):
-        if (exact >> lane) & 1 == 0:
-            store(target, i, narrow_count(own, i))
-            i += 1
-        else:
-            lo = narrow_sum(own, i)
-            store(target, i, lo)
-            store(target, i + 1, sign(lo))
-            i += 2
+        i = _widen_lane(own, target, i, (exact >> lane) & 1 == 0)
     return target
 
 

@@ -10,7 +10,7 @@ from squallpy.runtime.kernels.c_functions import c_function
 from squallpy.runtime.kernels.counted_records import add_counted, scratch_of
 from squallpy.runtime.kernels.hash_index import HIGH, LOW, ask, full, home, insert, is_of, peek, seek, table_of
 from squallpy.runtime.kernels.intrinsics import load, prefetch, store
-from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, called, inlined, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.primary_index import hash_record
@@ -45,8 +45,12 @@ def _ask(source: Vector, scratch: int, keys: int, rows: int) -> None:
 
 
 @inlined
-def _note(touched: Vector, source: Vector, keys: int, first: int, rows: int) -> int:
-    """Note the groups of rows that are not noted yet; return the first row for which there is no room, or `rows`."""
+def _note(touched: Vector, source: Vector, keys: int, first: int, rows: int, columns: int) -> int:
+    """Note the groups of rows that are not noted yet; return the first row for which there is no room, or `rows`.
+
+    Args:
+        columns: 1 if a key has one, by which both are indexed, else 0.
+    """
     head, places, width, broad = touched[HEAD], touched[at.PLACES], touched[at.KEY], touched[at.PAYLOAD]
     there, scratch = source[at.PLACES], address(touched) + 8 * touched[at.SCRATCH]
     (table, shape), (other, form) = table_of(touched[places]), table_of(source[there])
@@ -62,14 +66,14 @@ def _note(touched: Vector, source: Vector, keys: int, first: int, rows: int) -> 
         here = min(at.CHUNK, rows - chunk)
         _ask(source, scratch, keys + 8 * chunk * width, here)
         for i in range(here):
-            key = keys + 8 * (chunk + i) * width
-            h = hash_record(touched, key)
-            position = seek(table, shape, home(h, shape), h, key, width, own, WIDE)
+            key, start = keys + 8 * (chunk + i) * width, load(scratch, at.CHUNK + i)
+            h = load(scratch, i) if columns == 1 else hash_record(touched, key)
+            position = seek(table, shape, home(h, shape), h, key, columns if columns == 1 else width, own, WIDE)
             if position >= 0:
                 continue
             insert(table, shape, ~position, (h & HIGH) | (count + 1))
-            copy(own + 8 * count * width, key, width)
-            start, h = load(scratch, at.CHUNK + i), load(scratch, i)
+            copy(own + 8 * count * width, key, columns if columns == 1 else width)
+            h = load(scratch, i)
             found = seek_record(source, other, form, start, h, key)
             if found >= 0:
                 read_payload(source, found, words + 8 * count * broad)
@@ -81,11 +85,19 @@ def _note(touched: Vector, source: Vector, keys: int, first: int, rows: int) -> 
     return rows
 
 
+@called
+def _note_rows(touched: Vector, source: Vector, keys: int, first: int, rows: int) -> int:
+    """Note the groups of rows as `_note` does."""
+    if touched[at.KEY] == 1:
+        return _note(touched, source, keys, first, rows, 1)
+    return _note(touched, source, keys, first, rows, 0)
+
+
 @kernel(f"int64({VECTOR}, {VECTOR}, {GIVEN_MATRIX}, int64)")
 def note_groups(touched: Vector, source: Vector, keys: Vector, first: int) -> int:
     """Note the groups of keys from row `first` on; return the first for which there was no room, or how many there
     are."""
-    return _note(touched, source, address(keys), first, keys.shape[0])
+    return _note_rows(touched, source, address(keys), first, keys.shape[0])
 
 
 @inlined
@@ -113,7 +125,7 @@ def _add_noted_rows(touched: int, source: int, keys: int, words: int, numbers: i
         stop, done = min(start + at.CHUNK, rows), start
         while True:
             asked = scratch_of(groups) if done == start else 0  # else of the last rows alone
-            done = _note(groups, view, keys, done, stop)
+            done = _note_rows(groups, view, keys, done, stop)
             if done >= stop:
                 break
             if call(grow, noting, 0, 0, 0, 0, 0) == 0:

@@ -19,7 +19,7 @@ from squallpy.runtime.kernels.dictionary import COUNT, NEEDED, copy_bytes, same_
 from squallpy.runtime.kernels.group_index import group_length
 from squallpy.runtime.kernels.hash_index import HIGH, LOW, after, full, home, insert, is_behind, seek, table_of
 from squallpy.runtime.kernels.hashing import hash_bytes
-from squallpy.runtime.kernels.intrinsics import load, load8, load32, operation, pointer, store
+from squallpy.runtime.kernels.intrinsics import load, load8, load32, operation, pointer, product_overflows, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined, making
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.page_watch import mark_written
@@ -30,7 +30,7 @@ from squallpy.runtime.kernels.primary_index import hash_record, is_by_runs
 from squallpy.runtime.kernels.ring_arithmetic import exact_add, exact_multiply, sign
 from squallpy.runtime.kernels.run_index import ALLOWED, MANY, RUN, enter_newest, find_record, seek_in_runs
 from squallpy.runtime.kernels.slice_lookup import entries_of, listed_record
-from squallpy.runtime.kernels.stored_keys import fit, has_put, word_at
+from squallpy.runtime.kernels.stored_keys import fit, has_put, region_at, word_at
 
 __all__ = [  # what printed code imports
     "add_fits", "add_rows", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of", "frame_at",
@@ -138,8 +138,7 @@ def subtract_fits(a: int, b: int) -> int:
 @inlined
 def multiply_fits(a: int, b: int) -> int:
     """Return 1 if a product has room in 64 bits, and is not the least word."""
-    lo, hi = exact_multiply(a, sign(a), b, sign(b))
-    return 1 if hi == sign(lo) and lo != _LEAST else 0
+    return (product_overflows(a, b) ^ 1) & (1 if a * b != _LEAST else 0)
 
 
 @inlined
@@ -257,20 +256,20 @@ def _take_back(where: int, _a: int, _b: int, _c: int, _d: int, _e: int) -> int:
 @inlined
 def words_of(frame: Vector, record: int, width: int) -> int:
     """Return the address of a record's payload."""
-    return frame[frame[at.PLACES] + at.WORDS] + 8 * record * width
+    return region_at(frame, at.WORDS) + 8 * record * width
 
 
 @inlined
 def key_of(frame: Vector, record: int, width: int) -> int:
     """Return the address of a record's key in a pool of deltas or groups, whose keys have words of 64 bits."""
-    return frame[frame[at.PLACES] + at.KEYS] + 8 * record * width
+    return region_at(frame, at.KEYS) + 8 * record * width
 
 
 @inlined
 def key_word(frame: Vector, record: int, width: int, i: int) -> int:
     """Return word number `i` of a record's key, of so many."""
     unit = frame[at.UNIT]
-    return word_at(frame[frame[at.PLACES] + at.KEYS] + unit * width * record, i, unit)
+    return word_at(region_at(frame, at.KEYS) + unit * width * record, i, unit)
 
 
 @inlined
@@ -328,8 +327,8 @@ def record_of(frame: Vector, s: int, entry: int, i: int) -> int:
 @inlined
 def short_text(start: int, length: int) -> int:
     """Return the bytes of a text of at most eight as a word."""
-    word = 0
-    for i in range(length):
+    word = load8(start, 0) if length > 0 else 0  # in the loop, the usual text of one byte takes twice as long
+    for i in range(1, length):
         word |= load8(start, i) << (8 * i)
     return word
 
