@@ -119,7 +119,7 @@ def test_rows_that_are_alike_count(cluster: Any, tmp_path: Path, keep: Callable[
     [
         (("olss", "y"), 'SQ2004 unknown function "olss", did you mean "ols"?'),
         (("ols", "z"), 'SQ2003 .*has no column "z" of numbers, known: a, b, y'),
-        (("ols",), 'SQ2003 .*has no column "" of numbers'),
+        (("ols",), "SQ2003 .*ols has no label, write ols"),
         (("pagerank",), "SQ2005 .*an index of a matrix is an INT or BIGINT"),
     ],
 )
