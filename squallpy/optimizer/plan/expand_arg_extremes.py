@@ -13,22 +13,13 @@ from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.column_allocator import ColumnAllocator, short_name
 from squallpy.logical.expression_builders import call, not_distinct
 from squallpy.logical.expressions import Column, Expr, conjunction, not_null
-from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project
+from squallpy.logical.nodes import Aggregate, Filter, Join, Node
+from squallpy.optimizer.plan.joined_values import join_values
 
 
 def expand_arg_extremes(node: Node, columns: ColumnAllocator) -> Node | None:
     """Join each MAX_BY, MIN_BY and MODE of an Aggregate to the groups of the others."""
-    if not isinstance(node, Aggregate):
-        return None
-    chosen = [(column, agg) for column, agg in node.aggs if agg.maintenance is Maintenance.ARG_EXTREME]
-    if not chosen:
-        return None
-    plan: Node = Aggregate(node.child, node.keys, tuple(each for each in node.aggs if each not in chosen))
-    for column, agg in chosen:
-        taken, keys = _take_value(node, column, agg, columns)
-        same = [not_distinct(a, b) for (a, _), b in zip(node.keys, keys, strict=True)]
-        plan = LeftJoin(plan, taken, conjunction(same))
-    return Project(plan, tuple((c, c) for c in node.output))
+    return join_values(node, Maintenance.ARG_EXTREME, _take_value, columns)
 
 
 def _take_value(groups: Aggregate, column: Column, agg: Agg, columns: ColumnAllocator) -> tuple[Node, list[Column]]:

@@ -9,24 +9,14 @@ Ties: SQL takes any of the rows that tie in y; here it is the one with the least
 from squallpy.functions.aggregate.entries import Maintenance
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.column_allocator import ColumnAllocator
-from squallpy.logical.expression_builders import not_distinct
-from squallpy.logical.expressions import Column, Expr, conjunction
-from squallpy.logical.nodes import Aggregate, LeftJoin, Node, Project, TopN
+from squallpy.logical.expressions import Column, Expr
+from squallpy.logical.nodes import Aggregate, Node, Project, TopN
+from squallpy.optimizer.plan.joined_values import join_values
 
 
 def expand_first_values(node: Node, columns: ColumnAllocator) -> Node | None:
     """Join the first value of each of its groups to an Aggregate."""
-    if not isinstance(node, Aggregate):
-        return None
-    chosen = [(column, agg) for column, agg in node.aggs if agg.maintenance is Maintenance.FIRST_ROW]
-    if not chosen:
-        return None
-    plan: Node = Aggregate(node.child, node.keys, tuple(each for each in node.aggs if each not in chosen))
-    for column, agg in chosen:
-        taken, keys = _take_value(node, column, agg, columns)
-        same = [not_distinct(group, key) for (group, _), key in zip(node.keys, keys, strict=True)]
-        plan = LeftJoin(plan, taken, conjunction(same))
-    return Project(plan, tuple((c, c) for c in node.output))
+    return join_values(node, Maintenance.FIRST_ROW, _take_value, columns)
 
 
 def _take_value(groups: Aggregate, column: Column, agg: Agg, columns: ColumnAllocator) -> tuple[Node, list[Column]]:

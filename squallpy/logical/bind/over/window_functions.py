@@ -131,7 +131,7 @@ class WindowCalls:
             message = f"{function.name} is no function that goes with OVER"
             raise SquallError("SQ2004", message, self.head(function), nearest(name, known))
         order = order or ALL_ALIKE
-        bind_frame(rows, spec, order)  # which only functions of the frame's ends depend on
+        frame = bind_frame(rows, spec, order)  # on which only functions of its ends depend
         self.check_arity(name, entry.arity, function)
         called = WindowFunction(
             entry.name, OverClause(partition, order), ignores_nulls=ignoring is not None, display_name=name
@@ -143,6 +143,7 @@ class WindowCalls:
             case WindowKind.NEIGHBOUR:
                 return self.neighbour(rows, called, function, node, ignoring)
             case WindowKind.VALUE:
+                called = replace(called, over=replace(called.over, frame=frame))
                 return self.value(rows, called, function, spec, node, ignoring)
 
     def head(self, function: exp.Anonymous) -> Span:
@@ -268,15 +269,14 @@ class WindowCalls:
         """Bind FIRST_VALUE, LAST_VALUE or NTH_VALUE."""
         position = tuple(self.positive(each, called.display_name) for each in function.expressions[1:])
         of = rows.bind(function.expressions[0])
-        frame = bind_frame(rows, spec, called.over.order)
+        frame = called.over.frame
         if position and ignoring is not None:
             raise self.ctx.refuse(ignoring, QUERIES["ignored"])
         is_from_here = frame.start is not None and frame.unit is not FrameUnit.ROWS
         if position and (not frame.is_open or is_from_here):
             raise self.ctx.refuse(spec or function, QUERIES["frame of ends"])
         of = coerce(of, BIGINT) if of.type == NULL else of
-        over = replace(called.over, frame=frame)
-        return self.column(replace(called, args=(of, *position), over=over), node, of.type)
+        return self.column(replace(called, args=(of, *position)), node, of.type)
 
 
 def split_ignore_nulls(function: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
