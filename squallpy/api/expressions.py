@@ -342,18 +342,20 @@ class Case(Expression):
 
 
 def call_function(name: str, *args: Any, distinct: bool = False, where: Argument | None = None) -> Expression:
-    """Call a function or an aggregate of SQL by its name; texts among the arguments are names of columns.
+    """Call a function or an aggregate by its name, one of SQL or that is declared; texts among the arguments are names
+    of columns.
 
     Args:
         distinct: Each value counts once.
         where: Only the rows of an aggregate for which it is TRUE.
 
     Raises:
-        SquallError: SQ2004 for an unknown name.
+        SquallError: SQ2004 for an unknown name, when a relation takes the expression.
     """
     site = call_site()
     given = tuple(argument(each, site) if isinstance(each, str) or callable(each) else each for each in args)
-    called = _call(_function(name, site), given, "DISTINCT " if distinct else "")
+    is_declared = name.isidentifier() and name.upper() not in _functions()
+    called = _call(name if is_declared else _function(name, site), given, "DISTINCT " if distinct else "")
     if where is None:
         return called
     return Expression(*called._parts, " FILTER (WHERE ", *argument(where, site)._parts, ")")

@@ -12,8 +12,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from squallpy.api.functions import declaration
 from squallpy.api.html import PlanText
 from squallpy.api.model import Model
 from squallpy.api.relation import Table
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from squallpy.web.page_server import PageServer
 
 BACKENDS = ("local", "spark")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Session:
@@ -114,6 +116,31 @@ class Session:
         text = declaration_text(name, "STREAM", columns, using, written, keys, timestamp_by, delay, stored)
         [*self._session.execute(text)]
         return Stream(self._session, name)
+
+    def function(self, returns: str, **parameters: str) -> Callable[[F], F]:
+        """Declare a function of Python for SQL, or replace it: a decorator, which leaves the function as it is.
+
+        @s.function("VARCHAR", name="VARCHAR")
+        def initials(name):
+            return "".join(word[0] for word in name.split()) if name else None
+
+        Its lines become those of CREATE FUNCTION … LANGUAGE PYTHON: they import what they need, and give the same
+        result for the same arguments.
+
+        Args:
+            returns: The SQL type of its results.
+            parameters: The SQL types of its parameters, in their order.
+
+        Raises:
+            SquallError: SQ7011 if its lines are not to be had, SQ1001 for a name that it does not define, SQ2014 if a
+                view reads the one that it would replace.
+        """
+
+        def declare(function: F) -> F:
+            self.sql(declaration(function, returns, parameters))
+            return function
+
+        return declare
 
     def push(self, name: str, rows: Any, op: str = "+") -> int:
         """Push rows to a stream that is declared USING pushed; the next batches read them.

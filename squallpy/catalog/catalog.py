@@ -7,6 +7,7 @@ from typing import Any
 
 from squallpy.base.errors import Notice, Span, SquallError, nearest
 from squallpy.base.records import dataclass
+from squallpy.catalog.functions import DefinedFunction, signature
 from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
 from squallpy.catalog.relation import Parts, Relation
 from squallpy.catalog.sink_spec import SinkSpec
@@ -38,7 +39,7 @@ class ViewDefinition:
     """Its plan as it was bound for its mistakes."""
 
 
-Entry = Relation | ViewDefinition | Matrix | MatrixProgramDefinition | OrderText | SinkSpec
+Entry = Relation | ViewDefinition | Matrix | MatrixProgramDefinition | OrderText | SinkSpec | DefinedFunction
 
 
 def _is_implied(entry: Entry) -> bool:
@@ -73,11 +74,21 @@ class Catalog:
     def find(self, name: str, others: Iterable[str] = ()) -> Entry:
         """Look up a declaration by its name; SQ2001 if there is none. `others` are further names to suggest."""
         if name.lower() not in self.entries:
-            known = [*(entry.name for entry in self.entries.values() if not _is_implied(entry)), *others]
+            entries = (entry for entry in self.entries.values() if not isinstance(entry, DefinedFunction))
+            known = [*(entry.name for entry in entries if not _is_implied(entry)), *others]
             elsewhere = [each for each in known if each.lower().endswith(f".{name.lower()}")]
             hint = f"write {' or '.join(sorted(elsewhere))}" if elsewhere else nearest(name, known)
             raise SquallError("SQ2001", f'unknown table "{name}"', hint=hint)
         return self.entries[name.lower()]
+
+    def function(self, name: str) -> DefinedFunction | None:
+        """Look up a function that the script declares."""
+        found = self.entries.get(signature(name))
+        return found if isinstance(found, DefinedFunction) else None
+
+    @property
+    def functions(self) -> list[DefinedFunction]:
+        return [entry for entry in self.entries.values() if isinstance(entry, DefinedFunction)]
 
     @property
     def relations(self) -> dict[str, Relation]:

@@ -15,7 +15,7 @@ Parsed = Any  # a lark Tree: its children are trees or tokens, as its rule says
 
 TERMINALS = {
     "NAME": "a name", "QUOTED": "", "STRING": "a string", "INTEGER": "a number", "SIGNED_NUMBER": "a number",
-    "BOOLEAN": "true or false", "QUERY": "SELECT", "BODY": "a text between $$ and $$",
+    "BOOLEAN": "true or false", "QUERY": "SELECT", "BODY": "a text between $$ and $$", "RETURNED": "RETURN",
     "$END": "the end of the script",
 }  # fmt: skip
 

@@ -10,7 +10,10 @@ from squallpy.frontend.source_text import ScriptText
 from squallpy.frontend.string_literals import with_double_quotes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlglot import exp
+    from sqlglot.tokenizer_core import Token
 
     from squallpy.frontend.dialect import Squall
     from squallpy.frontend.grammars import Parsed
@@ -90,14 +93,19 @@ def tokenize(text: str) -> list[Any]:
 
 def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
     """Parse script[start:end]; raises SQ1001 where sqlglot cannot go on, SQ3001 if it is not a query."""
-    from sqlglot.errors import ParseError, TokenError
-
     from squallpy.frontend.window_clause import with_windows
+
+    return _parse(script, start, end, with_windows)
+
+
+def _parse(script: ScriptText, start: int, end: int, read: "Callable[[list[Token], str], list[Token]]") -> SelectText:
+    """Parse script[start:end], whose tokens are read in some way before sqlglot has them."""
+    from sqlglot.errors import ParseError, TokenError
 
     text = script.text[start:end]
     try:
         dialect = _dialect()
-        tokens = with_windows(with_double_quotes(dialect.tokenize(text), text), text)
+        tokens = read(with_double_quotes(dialect.tokenize(text), text), text)
         refuse_empty_names(script, start, tokens)
         trees = [tree for tree in dialect.parser().parse(tokens, text) if tree is not None]
     except TokenError as error:
@@ -111,11 +119,28 @@ def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
     return query
 
 
+def read_returned(script: ScriptText, start: int, end: int) -> SelectText:
+    """Parse script[start:end], RETURN expression, as the SELECT of one item; SQ1001 for anything behind it."""
+    from sqlglot.tokenizer_core import Token, TokenType
+
+    def as_select(tokens: list[Token], text: str) -> list[Token]:
+        first = tokens[0]
+        return [Token(TokenType.SELECT, "SELECT", first.line, first.col, first.start, first.end), *tokens[1:]]
+
+    returned = _parse(script, start, end, as_select)
+    select = returned.ast
+    if len(select.expressions) != 1 or any(value for name, value in select.args.items() if name != "expressions"):
+        told, hint = "a function returns one expression", "write RETURN and an expression of the parameters"
+        raise SquallError("SQ1001", told, script.span(start, end), hint)
+    return returned
+
+
 def tables_read(query: SelectText) -> set[str]:
-    """Collect the names that a query reads in FROM, and in TABLE(…), in lower case."""
+    """Collect the names that a query reads in FROM, and in TABLE(…), in lower case, and of functions as f()."""
     from sqlglot import exp
 
     from squallpy.catalog.catalog import qualify_name
+    from squallpy.catalog.functions import signature
 
     found = set[str]()
     for node in query.ast.walk():
@@ -124,6 +149,8 @@ def tables_read(query: SelectText) -> set[str]:
         if isinstance(node, exp.Anonymous) and node.name.upper() == "TABLE":
             columns = (each for each in node.expressions if isinstance(each, exp.Column))
             found |= {qualify_name(column.table, column.name).lower() for column in columns}
+        elif isinstance(node, exp.Anonymous):
+            found.add(signature(node.name))
     return found
 
 

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 from squallpy.base.errors import Span, SquallError
 from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
 from squallpy.catalog.variable_orders import OrderText
-from squallpy.frontend.ddl import declare, name_of, relation_name, token_span
+from squallpy.frontend.ddl import declare, name_of, read_type, relation_name, token_span
 from squallpy.frontend.grammars import Parsed, display_name, load_grammar
 from squallpy.frontend.query import read_query as query
+from squallpy.frontend.query import read_returned
 from squallpy.frontend.session_statements import session_statement
 from squallpy.frontend.sink_ddl import read_sink
 from squallpy.frontend.source_text import START, ScriptText, SourcePosition, with_backslashes, word_at
 from squallpy.frontend.statements import (
     Body,
+    CreateFunction,
     CreateMatrix,
     CreateOrder,
     CreateProgram,
@@ -58,6 +60,8 @@ def statement(script: ScriptText, tree: Parsed) -> Statement:
             return create_view(script, tree)
         case "create_sink":
             return create_sink(script, tree)
+        case "create_function":
+            return create_function(script, tree)
         case "create_matrix":
             return create_matrix(script, tree)
         case "create_program":
@@ -101,6 +105,21 @@ def create_sink(script: ScriptText, tree: Parsed) -> CreateSink:
     return CreateSink(sink, query(script, body), existing(replaces, keeps, span))
 
 
+def create_function(script: ScriptText, tree: Parsed) -> CreateFunction:
+    replaces, keeps, name, parameters, returns, *_, returned = tree.children
+    names, types = parameters.children[::2], parameters.children[1::2]
+    span = token_span(script, name)
+    return CreateFunction(
+        str(name),
+        tuple((name_of(each), read_type(script, type)) for each, type in zip(names, types, strict=True)),
+        read_type(script, returns),
+        _body(script, returned) if returned.type == "BODY" else read_returned(script, *_trimmed(returned)),
+        span,
+        tuple(token_span(script, each.children[0]) for each in names),
+        existing(replaces, keeps, span),
+    )
+
+
 def create_matrix(script: ScriptText, tree: Parsed) -> CreateMatrix:
     name, dimensions, known, kind, source, columns = tree.children
     span = token_span(script, name.children[0])
@@ -135,6 +154,12 @@ def _body(script: ScriptText, token: "Token") -> Body:
     """Return the text between $$ and $$."""
     assert token.start_pos is not None and token.end_pos is not None
     return Body(script, token.start_pos + 2, token.end_pos - 2)
+
+
+def _trimmed(token: "Token") -> tuple[int, int]:
+    """Return where a token begins, and where it ends without the blanks behind it."""
+    assert token.start_pos is not None
+    return token.start_pos, token.start_pos + len(token.rstrip())
 
 
 def syntax_error(script: ScriptText, parser: "Lark", error: "UnexpectedInput", end: int | None = None) -> SquallError:

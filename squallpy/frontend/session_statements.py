@@ -18,7 +18,7 @@ from squallpy.frontend.statements import (
 )
 from squallpy.frontend.string_literals import unquote
 
-SHOWN = ("streams", "tables", "views", "sinks", "queries", "settings")
+SHOWN = ("streams", "tables", "views", "sinks", "functions", "queries", "settings")
 
 
 def session_statement(script: ScriptText, tree: Parsed) -> SessionStatement | CreateView:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span
 from squallpy.base.records import dataclass
+from squallpy.base.types import Type
 from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import SinkSpec
@@ -56,11 +57,33 @@ class CreateSink:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A text between $$ and $$, of a matrix program or a variable order: a place in a script."""
+    """A text between $$ and $$, of a matrix program, a variable order or a function: a place in a script."""
 
     script: "ScriptText"
     start: int
     end: int
+
+    @property
+    def text(self) -> str:
+        return self.script.text[self.start : self.end]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateFunction:
+    """CREATE FUNCTION name(parameters) RETURNS type RETURN expression, or LANGUAGE PYTHON AS $$ … $$.
+
+    Args:
+        returned: SELECT of the expression, or the lines of Python.
+        spans: Those of the parameters.
+    """
+
+    name: str
+    parameters: tuple[tuple[str, Type], ...]
+    returns: Type
+    returned: "SelectText | Body"
+    span: Span
+    spans: tuple[Span, ...] = ()
+    existing: Existing = Existing.REFUSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +118,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP kind [IF EXISTS] name [CASCADE]; `kind` is STREAM, TABLE, SINK, VIEW or MATERIALIZED VIEW."""
+    """DROP kind [IF EXISTS] name [CASCADE]; `kind` is STREAM, TABLE, SINK, FUNCTION, VIEW or MATERIALIZED VIEW."""
 
     kind: str
     name: str
@@ -106,7 +129,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW what: streams, tables, views, sinks, queries or settings."""
+    """SHOW what: streams, tables, views, sinks, functions, queries or settings."""
 
     what: str
     span: Span
@@ -156,7 +179,7 @@ class Pause:
     span: Span
 
 
-Declaration = CreateRelation | CreateView | CreateSink | CreateMatrix | CreateProgram | CreateOrder
+Declaration = CreateRelation | CreateView | CreateSink | CreateFunction | CreateMatrix | CreateProgram | CreateOrder
 """Statements that a script has besides queries."""
 SessionStatement = Drop | Show | Describe | Explain | Subscribe | Set | Pause
 """Statements that only a session has."""

@@ -182,6 +182,7 @@ QUERIES: dict[str, Unsupported] = {
         "an OUTER generator of columns of the outer query", "", "write it in the FROM that has the columns"
     ),
     "lambda": Unsupported("a subquery in a lambda", "SELECT", "compute its value in a query in FROM"),
+    "function": Unsupported("a subquery in a function", "SELECT", "write a view, or give its value as an argument"),
     "two windows": Unsupported("a second time window in a query", "WINDOW", "nest the queries"),
     "window as a value": Unsupported("WINDOW as a value", "WINDOW", "take its start and end"),
     "NOW": Unsupported(

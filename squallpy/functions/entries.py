@@ -36,7 +36,7 @@ class Operation:
     Args:
         most: the most arguments; None for any number.
         nulls: the result is NULL where an argument is ("any"), where all are ("all"), also where the second is 0
-            ("divisor"), possibly always ("always"), or "never".
+            ("divisor"), possibly always ("always"), "never", or as the function says, which is given NULLs ("own").
         settings: arguments from this position on are parameters, such as the pattern of LIKE: the evaluator is made
             for their values, once for the rows that share them.
         is_exactly_typed: True if arguments get exactly the types of the rule, even if other types store values the same

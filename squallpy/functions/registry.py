@@ -4,7 +4,7 @@ from squallpy.functions.aggregate import extremes, lists, moments, percentiles, 
 from squallpy.functions.aggregate.entries import Aggregate, AggregateOperation
 from squallpy.functions.entries import Function, Operation
 from squallpy.functions.generators import SEQUENCE, SERIES_ARRAY
-from squallpy.functions.scalar import conditional, datetime, formats, hash, json, math, nested, operators, text
+from squallpy.functions.scalar import conditional, datetime, formats, hash, json, math, nested, operators, python, text
 from squallpy.functions.window_functions import WINDOW_FUNCTIONS, WindowFunction
 
 SCALAR_CATEGORIES = {
@@ -22,7 +22,7 @@ SCALAR_CATEGORIES = {
 _FUNCTIONS = tuple(function for functions in SCALAR_CATEGORIES.values() for function in functions)
 _INTERNAL = (
     *operators.INTERNAL, *math.INTERNAL, *text.INTERNAL, *datetime.INTERNAL, *json.INTERNAL, *hash.INTERNAL,
-    *nested.INTERNAL, *formats.INTERNAL,
+    *nested.INTERNAL, *formats.INTERNAL, *python.INTERNAL,
     SEQUENCE, SERIES_ARRAY,
 )  # fmt: skip
 

@@ -12,12 +12,14 @@ from itertools import count
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.catalog.catalog import Catalog, Entry, ViewDefinition
 from squallpy.catalog.format_options import PUSHED
+from squallpy.catalog.functions import DefinedFunction, signature
 from squallpy.catalog.relation import Field, Relation
 from squallpy.catalog.sink_spec import CHANGES, FINAL, SinkSpec
 from squallpy.frontend.declaration_text import qualified, quote_name
 from squallpy.frontend.query import SelectText, tables_read
 from squallpy.frontend.script import parse_script
 from squallpy.frontend.statements import (
+    CreateFunction,
     CreateMatrix,
     CreateOrder,
     CreateProgram,
@@ -42,6 +44,7 @@ from squallpy.logical.nodes import Query
 
 _CLASSES: Mapping[str, tuple[type, ...]] = {
     "STREAM": (Relation,), "TABLE": (Relation,), "SINK": (SinkSpec,), "VIEW": (ViewDefinition,),
+    "FUNCTION": (DefinedFunction,),
 }  # fmt: skip
 
 
@@ -88,6 +91,8 @@ class Definitions:
                 return self.create_view(statement)
             case CreateSink():
                 return self.create_sink(statement, text)
+            case CreateFunction():
+                return self.create_function(statement, text)
             case CreateMatrix() | CreateProgram() | CreateOrder():
                 return self.create_matrix_entry(statement, text)
             case Drop():
@@ -125,6 +130,17 @@ class Definitions:
         self.binder.bind(statement)
         self._texts[name.lower()] = text
         self._refresh(False)
+
+    def create_function(self, created: CreateFunction, text: str) -> Outcome:
+        name = signature(created.name)
+        if self._keeps(name, created.existing):
+            return Outcome("CREATE FUNCTION")
+        with self._undoing():
+            if created.existing is Existing.REPLACE and name in self.catalog.entries:
+                self._refuse_readers(name, created.span, "replaced")
+                self.catalog.entries.pop(name)
+            self.declare(replace(created, existing=Existing.REFUSE), name, text)
+        return Outcome("CREATE FUNCTION")
 
     def create_matrix_entry(self, created: CreateMatrix | CreateProgram | CreateOrder, text: str) -> Outcome:
         """Declare a matrix, a program over matrices, or a variable order."""
@@ -237,6 +253,8 @@ class Definitions:
         return Outcome("CREATE SINK")
 
     def drop(self, drop: Drop) -> Outcome:
+        if drop.kind == "FUNCTION":
+            drop = replace(drop, name=signature(drop.name))
         entry = self.catalog.entries.get(drop.name.lower())
         if entry is None and drop.if_exists:
             return Outcome(f"DROP {drop.kind}")
@@ -415,11 +433,13 @@ def kind_of(entry: Entry) -> str:
             return "MATERIALIZED VIEW" if entry.is_materialized else "VIEW"
         case SinkSpec():
             return "SINK"
+        case DefinedFunction():
+            return "FUNCTION"
     return "MATRIX"
 
 
 def _words(kinds: tuple[type, ...]) -> str:
-    names = {Relation: "stream or table", ViewDefinition: "view", SinkSpec: "sink"}
+    names = {Relation: "stream or table", ViewDefinition: "view", SinkSpec: "sink", DefinedFunction: "function"}
     return " or ".join(names[kind] for kind in kinds)
 
 

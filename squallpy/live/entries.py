@@ -64,6 +64,7 @@ class Entries:
     def readers(self, catalog: Catalog, name: str) -> list[str]:
         """Name the views, sinks and queries that read an entry themselves, in their order."""
         plain = {e.name: tables_read(e.query) for e in catalog.entries.values() if isinstance(e, ViewDefinition)}
+        plain |= {function.name: {*function.reads} for function in catalog.functions}
         reads: dict[str, Collection[str]] = {**plain, **{each.name: each.reads for each in self.maintained.values()}}
         return [reader for reader, read in reads.items() if name.lower() in read]
 

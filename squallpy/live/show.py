@@ -12,7 +12,7 @@ from squallpy.live.definitions import Definitions, kind_of
 
 
 def show(definitions: Definitions, what: str) -> pa.Table:
-    """List the streams, tables, views, sinks, queries or settings of a session."""
+    """List the streams, tables, views, sinks, functions, queries or settings of a session."""
     entries = [*definitions.catalog.entries.values()]
     if what == "settings":
         options = list_settings()
@@ -23,6 +23,9 @@ def show(definitions: Definitions, what: str) -> pa.Table:
         found = [e for e in entries if isinstance(e, Relation) and not e.is_implied and e.stream == (what == "streams")]
         columns = [", ".join(f"{f.name} {f.type}" for f in e.fields) for e in found]
         return _table(name=[e.name for e in found], format=[e.format for e in found], columns=columns)
+    if what == "functions":
+        functions = definitions.catalog.functions
+        return _table(name=[e.called for e in functions], declaration=[e.declaration for e in functions])
     if what == "sinks":
         sinks = [e for e in entries if isinstance(e, SinkSpec)]
         modes = [(definitions.entries.maintained[e.name.lower()].query.sink or e).mode or "" for e in sinks]

@@ -66,7 +66,7 @@ def is_nullable(operation: Operation, args: Args) -> bool:
         return args[0].nullable or not (isinstance(divisor, Literal) and bool(divisor.value))
     if operation.nulls == "all":
         return all(arg.nullable for arg in args)
-    return operation.nulls == "always" or any(arg.nullable for arg in args)
+    return operation.nulls in ("always", "own") or any(arg.nullable for arg in args)
 
 
 def case(whens: list[tuple[Expr, Expr]], otherwise: Expr) -> Case | Literal:

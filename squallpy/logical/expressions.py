@@ -403,6 +403,8 @@ def show_call(call: Call) -> str:
             return f"{args[0]} IS NULL"
         case "like" if len(args) == 3:
             return f"{args[0]} LIKE {args[1]} ESCAPE {args[2]}"
+        case "python_function":
+            return f"{args[0][1:].removeprefix('def ').partition('(')[0]}({', '.join(args[1:])})"
         case "similar":
             return f"{args[0]} SIMILAR TO {' ESCAPE '.join(args[1:])}"
         case "in":

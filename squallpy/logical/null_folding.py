@@ -134,7 +134,7 @@ def is_strict(expr: Expr) -> bool:
     """True if an expression is an operator whose result is NULL wherever an operand is."""
     match expr:
         case Call(name):
-            return name not in ("and", "or", "in") and OPERATIONS[name].nulls not in ("never", "all")
+            return name not in ("and", "or", "in") and OPERATIONS[name].nulls not in ("never", "all", "own")
     return isinstance(expr, Cast)
 
 

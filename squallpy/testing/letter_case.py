@@ -8,9 +8,11 @@ Texts, quoted names, comments and the bodies of matrix programs stay as they are
 import re
 from collections.abc import Callable, Iterator
 
+from squallpy.frontend.query import SelectText
 from squallpy.frontend.script import parse_script
 from squallpy.frontend.source_text import with_backslashes
 from squallpy.frontend.statements import (
+    CreateFunction,
     CreateMatrix,
     CreateProgram,
     CreateRelation,
@@ -61,6 +63,10 @@ def _names(statement: Statement) -> Iterator[str]:
             yield relation.timestamp or ""
         case CreateMatrix(matrix):
             yield from (matrix.name, matrix.relation, str(matrix.rows), str(matrix.cols), *matrix.columns)
+        case CreateFunction(name, parameters, _, returned):
+            yield from (name, *(parameter for parameter, _ in parameters))
+            if isinstance(returned, SelectText):
+                yield from (each.name for each in returned.ast.find_all(exp.Identifier))
         case CreateProgram(program):
             yield program.name
         case CreateSink(sink, query):

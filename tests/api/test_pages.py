@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import linecache
 import re
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def test_an_example_prints_what_the_page_shows(code: str, printed: str) -> None:
     for package in ("ibis", "adbc_driver_flightsql"):
         if package in code:
             pytest.importorskip(package)
+    linecache.cache["example.py"] = (len(code), None, code.splitlines(keepends=True), "example.py")
     with contextlib.redirect_stdout(io.StringIO()) as out:
         exec(compile(code, "example.py", "exec"), {})
     assert out.getvalue() == printed

@@ -65,7 +65,7 @@ def test_strings() -> None:
 
 ERRORS = {
     "CREATE STREEM x": 'SQ1001 q.sql:1:8: unexpected "STREEM", expected '
-    "MATERIALIZED or MATRIX or OR or SINK or STREAM or TABLE or VARIABLE or VIEW",
+    "FUNCTION or MATERIALIZED or MATRIX or OR or SINK or STREAM or TABLE or VARIABLE or VIEW",
     "CREATE TABLE z (a INT)": "SQ1001 q.sql:1:23: the script ends too early, expected USING",
     "SELECT a FROM\n  r WHERE WHERE x": 'SQ1001 q.sql:2:11: unexpected "WHERE"',
     "SELECT a,\n  b, FROM r": "SQ1001 q.sql:2:4: a comma that nothing follows, remove it",

@@ -69,6 +69,7 @@ class ScriptBinder:
             is_checked: It was bound before, so that a view has no mistakes to be found.
         """
         from squallpy.frontend.statements import (
+            CreateFunction,
             CreateMatrix,
             CreateOrder,
             CreateProgram,
@@ -85,6 +86,10 @@ class ScriptBinder:
                 self._declare(check_fields(complete(relation, self._infer)), existing)
             case CreateView(alters=False):
                 self._bind_view(statement, is_checked)
+            case CreateFunction(existing=existing):
+                from squallpy.logical.bind.defined_functions import define
+
+                self._declare(define(catalog, statement, self._evaluate), existing)
             case CreateMatrix():
                 catalog.add(bind_matrix(catalog, statement))
             case CreateProgram():

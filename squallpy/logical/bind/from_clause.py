@@ -11,6 +11,7 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT
 from squallpy.catalog.catalog import ViewDefinition, qualify_name, resolve_schema
+from squallpy.catalog.functions import DefinedFunction
 from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import SinkSpec
@@ -258,6 +259,8 @@ def relation_or_view(ctx: Context, name: str) -> Relation | ViewDefinition:
         return matrix_relation(ctx.catalog, entry)
     if isinstance(entry, OrderText):
         raise SquallError("SQ2001", f'"{name}" is a variable order', hint="name it as order => in a table function")
+    if isinstance(entry, DefinedFunction):
+        raise SquallError("SQ2001", f'"{name}" is a function', hint="call it in an expression")
     if isinstance(entry, SinkSpec):
         raise SquallError("SQ2001", f'"{name}" is a sink', hint="a stream of its own can read what it writes")
     if isinstance(entry, MatrixProgramDefinition):

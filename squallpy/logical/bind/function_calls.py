@@ -18,6 +18,7 @@ from squallpy.logical.bind.aggregates.calls import aggregate, bind_grouping, hea
 from squallpy.logical.bind.aggregates.list_aggregates import bind_list
 from squallpy.logical.bind.casts import note_lost_fraction
 from squallpy.logical.bind.datetime import intervals
+from squallpy.logical.bind.defined_functions import call_defined
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.higher_order_functions import HIGHER_ORDER, bind_higher_order, bind_sort
 from squallpy.logical.bind.nested_constructors import bind_constructor
@@ -51,6 +52,8 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         return listed
     if name in AGGREGATES:
         return aggregate(s, name, node)
+    if (defined := s.ctx.catalog.function(node.name)) is not None:
+        return call_defined(s, defined, node)
     if name in NAMES and not node.expressions:
         return bind_now(s, node)
     if name in HIGHER_ORDER:
@@ -84,7 +87,8 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
         if name.lower() in TABLE_FUNCTIONS:
             told, hint = f"{node.name} is a table function, which stands in FROM", f"write SELECT * FROM {node.name}(…)"
             raise SquallError("SQ2004", told, head(s, node), hint)
-        known = (*SCALARS, *AGGREGATES, "CAST", "EXTRACT", "TRIM")
+        declared = (each.called for each in s.ctx.catalog.functions)
+        known = (*SCALARS, *AGGREGATES, "CAST", "EXTRACT", "TRIM", *declared)
         raise SquallError("SQ2004", f'unknown function "{node.name}"', head(s, node), nearest(name, known))
     least, most, build = called.min_arguments, called.max_arguments, builder(called)
     count = len(node.expressions)

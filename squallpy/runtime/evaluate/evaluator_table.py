@@ -105,11 +105,8 @@ def of_each_combination(call: Call, args: Evaluated, function: Callable[..., Any
 
     def run(frame: VectorFrame) -> Vec:
         vecs = [full(arg(frame), given.type, frame.rows) for arg, given in zip(args, call.args, strict=True)]
-        numbered = [_numbered(vec) for vec in vecs]
-        codes = np.zeros(frame.rows, np.int64)
-        for values, numbers in numbered:
-            codes = np.unique(codes * len(values) + numbers, return_inverse=True)[1]
-        rows, of = np.unique(codes, return_index=True, return_inverse=True)[1:]
+        numbered = [numbered_values(vec) for vec in vecs]
+        rows, of = distinct_rows(numbered, frame.rows)
         given = [[values[number] for number in numbers[rows].tolist()] for values, numbers in numbered]
         made = [None if None in each else function(*each) for each in zip(*given, strict=True)]
         type = pa.int64() if call.type.is_integer else arrow_type(call.type)
@@ -118,7 +115,15 @@ def of_each_combination(call: Call, args: Evaluated, function: Callable[..., Any
     return run
 
 
-def _numbered(vec: Vec) -> tuple[list[Any], Any]:
+def distinct_rows(numbered: list[tuple[list[Any], Any]], rows: int) -> tuple[Any, Any]:
+    """Find a row of each combination of values that are numbered in columns, and the combination of each row."""
+    codes = np.zeros(rows, np.int64)
+    for values, numbers in numbered:
+        codes = np.unique(codes * len(values) + numbers, return_inverse=True)[1]
+    return np.unique(codes, return_index=True, return_inverse=True)[1:]
+
+
+def numbered_values(vec: Vec) -> tuple[list[Any], Any]:
     """List the values that differ, with None behind them, and the number of each row's."""
     known = pc.dictionary_encode(pa.array(vec.values) if isinstance(vec.values, np.ndarray) else vec.values)
     known = known.combine_chunks() if isinstance(known, pa.ChunkedArray) else known

@@ -23,6 +23,7 @@ from squallpy.runtime.evaluate.scalar import (
     math,
     nested,
     operators,
+    python,
     text,
 )
 from squallpy.runtime.evaluate.vectors import Vec, VectorFunction
@@ -37,6 +38,7 @@ CATEGORIES = (
     math,
     nested,
     operators,
+    python,
     text,
 )  # NB: each registers its evaluators
 

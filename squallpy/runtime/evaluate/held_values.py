@@ -5,11 +5,13 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR, Kind, Shape, Type
 from squallpy.logical.coercion import NO_NUMBERS, convert
+from squallpy.logical.expressions import show_day_to_second
 from squallpy.runtime.evaluate.scalar.json import READER, write_json
 
 
@@ -89,6 +91,8 @@ def _plain(value: Any, type: Type) -> str:
         value = write_json(value)
     elif isinstance(value, bytes):
         value = value.decode()
+    elif isinstance(value, timedelta):
+        value = show_day_to_second(value // timedelta(microseconds=1))
     try:
         text = convert(convert(str(value), VARCHAR, type), type, VARCHAR)
     except SquallError:
