@@ -3,6 +3,7 @@
 squallpy-local           the local executor over rows decoded beforehand
 squallpy-compiled        the same, its triggers compiled
 squallpy-compiled-plain  the same, cofactor matrices of plain doubles
+squallpy-compiled-plain-final  that, its answer printed only at the end, as C++ by hand does
 squallpy-compiled-read   the second, the changes of each batch read in time, which otherwise are made when they are read
 squallpy-local-final     the first, its answer printed only at the end: what printing after every batch costs
 squallpy-local-files     the first, reading Parquet as `squall run` does
@@ -26,6 +27,7 @@ _CLASSES = {
     "squallpy-local": "squall_local:Local",
     "squallpy-compiled": "squall_local:LocalCompiled",
     "squallpy-compiled-plain": "squall_local:LocalCompiledPlain",
+    "squallpy-compiled-plain-final": "squall_local:LocalCompiledPlainFinal",
     "squallpy-compiled-read": "squall_local:LocalCompiledRead",
     "squallpy-local-final": "squall_local:LocalFinal",
     "squallpy-local-files": "squall_local:LocalFiles",

@@ -162,6 +162,12 @@ class LocalCompiledPlain(LocalCompiled):
     settings = ("fivm.sums=plain",)
 
 
+class LocalCompiledPlainFinal(LocalCompiledPlain):
+    """The same, its rows printed once, after the last batch: what C++ by hand does."""
+
+    changes = False
+
+
 class LocalCompiledRead(LocalCompiled):
     """The same, and the changes of each batch are read."""
 

@@ -1,4 +1,4 @@
--- The dissertation's example of variable orders and view trees (F-IVM on Flink, Fig. 2.1 and 3.2), with its order.
+-- The dissertation's example of variable orders and view trees (F-IVM on Flink, Fig. 2.1), with its list of dep().
 --   squall explain viewtree examples/fivm/figure_2_1.sql
 CREATE STREAM r (b INT, e INT) USING csv OPTIONS (path 'r.csv');
 CREATE STREAM s (a INT, b INT, c INT, d INT) USING csv OPTIONS (path 's.csv');

@@ -46,7 +46,7 @@ from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 Printed = tuple[Changes | None, ...]  # by each query
 OnBatch = Callable[[int, Printed, BatchReport], bool]  # batch, printed changes, report → True to continue
 _NO_WORDS: Words = np.empty(0, np.int64)
-LOADING = 0.5
+LOADING = 0.1
 """Seconds that it takes to load the kernels of interpreted batches of one call: not before batches took as long."""
 
 

@@ -7,8 +7,9 @@ import pytest
 from squallpy.runtime.kernels import kernel_compiler, kernel_precompilation
 from squallpy.runtime.kernels.block_steps import BLOCK_STEPS
 from squallpy.runtime.kernels.c_functions import CFunction
-from squallpy.runtime.kernels.kernel_compiler import source_stamp
+from squallpy.runtime.kernels.kernel_compiler import KERNELS, kernel, source_stamp
 from squallpy.runtime.kernels.look_ahead import AHEAD_STEPS
+from squallpy.runtime.kernels.pool_records import clear_records
 from squallpy.runtime.kernels.real_lanes import REAL_STEPS
 from squallpy.runtime.kernels.sorted_steps import SORTED_STEPS
 from squallpy.runtime.kernels.trigger_steps import STEPS
@@ -56,3 +57,11 @@ def test_what_printed_code_calls_is_compiled_ahead() -> None:
     for function in (*STEPS, *BLOCK_STEPS, *AHEAD_STEPS, *REAL_STEPS, *SORTED_STEPS):
         function.load()
         assert ahead[function.name] is function and function.is_cached
+
+
+def test_compiled_code_calls_no_entry_point() -> None:
+    """It would be inlined, for which the disk cache has no bitcode."""
+    kernel("void(int64[::1])")(lambda frame: clear_records(frame))
+    calling = KERNELS.pop()
+    with pytest.raises(TypeError, match=r"clear_records is an entry point: compiled code takes its py_func"):
+        calling._dispatcher.compile(calling._signature)

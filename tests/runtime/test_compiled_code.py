@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pickle
 import sys
 import weakref
 from collections import Counter
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from llvmlite.binding import parse_bitcode
 from numba.core.dispatcher import Dispatcher
 
 from squallpy.codegen.program import PlanCode
@@ -23,7 +25,7 @@ from squallpy.runtime import shadow
 from squallpy.runtime.batch.direct_batch import DirectBatch
 from squallpy.runtime.compiled import background, code_cache, functions
 from squallpy.runtime.compiled.code_cache import load_cached, load_code
-from squallpy.runtime.compiled.functions import CompiledDerivation, CompiledPlan, CompiledRun
+from squallpy.runtime.compiled.functions import CompiledDerivation, CompiledPlan, CompiledRun, entry_of
 from squallpy.runtime.kernels.pool_layout import APPENDED, GROWING
 from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.local_executor import LocalExecutor, Printed
@@ -629,6 +631,18 @@ def test_code_is_taken_from_the_disk(tmp_path: Path) -> None:
     assert load_code(ONE, tmp_path).one(4) == 5
     assert len(list(tmp_path.glob("triggers_*.py"))) == 1 and list(tmp_path.glob("__pycache__/*.nbc"))
     assert load_code(ONE, tmp_path).one(5) == 6
+
+
+def test_disk_has_machine_code_without_bitcode(tmp_path: Path) -> None:
+    """Which is most of what would be read and parsed, to be inlined where nothing inlines it: names are kept of it."""
+    load_code(ONE, tmp_path)
+    [path] = tmp_path.glob("__pycache__/*.nbc")
+    (_, _, (machine_code, bitcode)), entries, *_ = pickle.loads(path.read_bytes())
+    functions = {each.name: str(each) for each in parse_bitcode(bitcode).functions if not each.is_declaration}
+    assert {entries.llvm_func_name, entries.llvm_cpython_wrapper_name} == functions.keys()
+    assert all("trap" in text and "ret" not in text for text in functions.values()) and b"ELF" in machine_code
+    cached = load_cached(ONE, tmp_path)
+    assert cached and cached.one(4) == 5 and entry_of(cached.one)
 
 
 def test_code_that_nobody_has_compiled_is_not_written(tmp_path: Path) -> None:

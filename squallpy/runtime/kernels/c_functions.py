@@ -10,7 +10,7 @@ from numba.core.ccallback import CFunc
 from numba.core.runtime.nrt import rtsys
 from numba.core.sigutils import normalize_signature
 
-from squallpy.runtime.kernels.kernel_compiler import source_stamp
+from squallpy.runtime.kernels.kernel_compiler import keep_machine_code, source_stamp
 
 _compiler: Any = CFunc
 _signature: Any = normalize_signature
@@ -42,6 +42,7 @@ class CFunction:
         """Open the disk cache of it, which a change of any source that it imports makes stale."""
         made = _compiler(self._function, _signature(f"int64({', '.join(['int64'] * self._words)})"), {}, {})
         made.enable_caching()
+        keep_machine_code(made._cache)
         made._cache._cache_file._source_stamp = source_stamp(Path(self._function.__code__.co_filename))
         return made
 

@@ -3,6 +3,9 @@ inlined.
 
 numba's cache notices a change of a kernel's own file only. Kernels inline from other files, so here a change of any
 that it imports is noticed; by content and not by date, so that a copy of the package on another host is ready, too.
+
+numba keeps the bitcode of what it compiles beside the machine code, to inline it elsewhere: five sixths of what is then
+read and parsed when it is loaded. Nothing inlines an entry point, so here only its symbols are kept.
 """
 
 import re
@@ -13,6 +16,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Protocol, TypeVar, cast
 
+from llvmlite import binding
 from numba import njit, types
 from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
@@ -70,6 +74,30 @@ def _imported(file: Path, root: Path) -> frozenset[Path]:
 
 
 _LOADING = RLock()
+_SYMBOL = """define void @"{}"() {{
+  call void @llvm.trap()
+  unreachable
+}}
+"""
+
+
+def keep_machine_code(cache: Any) -> None:
+    """Let a disk cache of numba keep the machine code of entry points, and instead of their bitcode the symbols."""
+    cache._impl.reduce = _reduce
+
+
+def _reduce(compiled: Any) -> tuple[Any, ...]:
+    """Take a compiled function apart into what the disk cache keeps of it.
+
+    NB: numba finds no symbol of machine code that the bitcode beside it does not define, so these are defined as traps.
+    """
+    (name, kind, (machine_code, _)), *others = compiled._reduce()
+    assert kind == "object"
+    entries = compiled.fndesc
+    names = (entries.llvm_func_name, entries.llvm_cpython_wrapper_name, entries.llvm_cfunc_wrapper_name)
+    symbols = [_SYMBOL.format(each) for each in names if compiled.library.get_pointer_to_function(each)]
+    bitcode = binding.parse_assembly("declare void @llvm.trap()\n" + "".join(symbols)).as_bitcode()
+    return (name, kind, (machine_code, bitcode)), *others
 
 
 class NotCached(Exception):
@@ -88,6 +116,7 @@ class Kernel:
         self.name = f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__name__}"
         self._dispatcher, self._signature = dispatcher, signature
         dispatcher._compile_for_args = self._first_call
+        dispatcher.get_call_template = self._refuse_call
 
     def load(self, only_cached: bool = False) -> None:
         """Take it from the disk cache, or compile it and put it there; nothing if that is done.
@@ -121,6 +150,7 @@ class Kernel:
     def _index(self) -> Any:
         """Open the disk cache's index of its versions, which a change of any kernel's source makes stale."""
         self._dispatcher.enable_caching()
+        keep_machine_code(self._dispatcher._cache)
         index = self._dispatcher._cache._cache_file
         index._source_stamp = source_stamp(Path(self._dispatcher.py_func.__code__.co_filename))
         return index
@@ -138,6 +168,10 @@ class Kernel:
         if (found := self._cached(signature, target)) is None:
             raise NotCached(self.name)
         return found
+
+    def _refuse_call(self, *_: Any) -> Any:
+        """Refuse to be called by compiled code, for which the disk cache has no bitcode."""
+        raise TypeError(f"{self.name} is an entry point: compiled code takes its py_func")
 
     def _first_call(self, *_: Any) -> Any:
         """Answer the dispatcher, which has no code for the types of its arguments: with what it is to call."""
