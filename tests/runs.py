@@ -42,6 +42,9 @@ SELECT * FROM cofactor(TABLE(SELECT r.k, a, x FROM r JOIN s ON r.k = s.k));
 PAIRS = f"""{_STREAMS}
 SELECT a, b, ROUND(value, 9) AS value FROM mutual_information(TABLE(SELECT r.a, b, r.k FROM r JOIN s ON r.k = s.k));
 """
+EDGES = f"""{_STREAMS}
+SELECT a, b, ROUND(value, 9) AS value FROM chow_liu(TABLE(SELECT r.a, b, r.k FROM r JOIN s ON r.k = s.k));
+"""
 BATCHES = 40
 
 

@@ -81,7 +81,8 @@ NOTES = """
 - *answer*: counts exactly, other sums to {tolerance:g}, as by NumPy over the join at the end.
 - C++ keeps the sums, and prints no changes. squallpy notes the changes of each batch, of which rows are made when they
   are read, behind the clock but where the table says *changes read*; compiled, the cells of the matrix are derived
-  then, too. With *final answer*, only the answer at the end.
+  then, too. That leaves the next batch cold caches, as C++'s never are. With *final answer*, only the answer at the
+  end.
 """
 
 

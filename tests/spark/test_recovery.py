@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs import BAND, BATCHES, COFACTOR, ONE_STAGE, PAIRS, WINDOWED, command, printed, undisturbed, write
+from tests.runs import BAND, BATCHES, COFACTOR, EDGES, ONE_STAGE, PAIRS, WINDOWED, command, printed, undisturbed, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -38,6 +38,7 @@ def reach(out: Path, batches: int, process: "subprocess.Popen[bytes]") -> None:
         pytest.param(COFACTOR, (7,), id="cofactor", marks=pytest.mark.cluster),
         pytest.param(ONE_STAGE, (3, 11), id="sums, twice", marks=pytest.mark.cluster),
         pytest.param(PAIRS, (3, 11), id="pairs, twice", marks=pytest.mark.cluster),
+        pytest.param(EDGES, (7,), id="edges of trees", marks=pytest.mark.cluster),
     ],
 )
 def fault_driver_killed_and_restarted(query: str, kills: tuple[int, ...], tmp_path: Path) -> None:
