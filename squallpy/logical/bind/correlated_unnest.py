@@ -15,6 +15,7 @@ from squallpy.logical.apply import Domain
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.listed_rows import listed_rows
+from squallpy.logical.bind.ordinality import names_given, ordinality_of
 from squallpy.logical.bind.scope import FromItem, Outer, Scope
 from squallpy.logical.bind.sequence_functions import COLUMNS, is_series
 
@@ -46,8 +47,12 @@ def correlated_unnest(ctx: Context, node: exp.Expr, outer: Outer) -> exp.Subquer
     if isinstance(called, exp.Subquery):
         return _named(called.this.copy(), node, ())
     if listed := listed_rows(ctx, called):
-        rows = [exp.Tuple(expressions=[value.copy() for value in row]) for row in listed.rows]
-        return _named(exp.Values(expressions=rows), node, listed.names)
+        ordinality = ordinality_of(node)[1]
+        rows = [
+            exp.Tuple(expressions=[*(value.copy() for value in row), *([exp.Literal.number(n)] if ordinality else [])])
+            for n, row in enumerate(listed.rows, 1)
+        ]
+        return _named(exp.Values(expressions=rows), node, (*listed.names, *([ordinality] if ordinality else [])))
     name = "UNNEST" if called is node else called.name.upper()
     array = called if is_series(called) or not called.expressions else called.expressions[0]
     keeps_empty = name.endswith("OUTER") or bool(node.args.get("outer"))
@@ -59,9 +64,14 @@ def correlated_unnest(ctx: Context, node: exp.Expr, outer: Outer) -> exp.Subquer
     nested = Scalars(ctx, outer.scope, "UNNEST").bind(array).type.nested
     if nested is None or nested.shape is Shape.STRUCT:
         raise ctx.refuse(array, QUERIES["EXPLODE"])
-    is_map, has_position = nested.shape is Shape.MAP, name.startswith("POS")
+    is_map, has_position, ordinality = nested.shape is Shape.MAP, name.startswith("POS"), ordinality_of(node)[1]
+    if is_map and ordinality:
+        raise ctx.refuse(array, QUERIES["EXPLODE"])
     names = ("key", "value") if is_map else ("pos", "col") if has_position else (COLUMNS.get(name, "col"),)
-    return _named(exp.Subquery(this=_query(array, item.node, is_map, len(names) > 1)), node, names)
+    items = [_column(each) for each in ((KEY, PART) if len(names) > 1 else (PART,))]
+    if ordinality:
+        names, items = (*names, ordinality), [*items, exp.Add(this=_column(KEY), expression=exp.Literal.number(1))]
+    return _named(exp.Subquery(this=_query(array, item.node, is_map, items)), node, names)
 
 
 def _owner(ctx: Context, array: exp.Expr, scope: Scope) -> FromItem | None:
@@ -77,8 +87,8 @@ def _owner(ctx: Context, array: exp.Expr, scope: Scope) -> FromItem | None:
     return owners[0] if owners else None
 
 
-def _query(array: exp.Expr, source: exp.Expr, is_map: bool, has_key: bool) -> exp.Select:
-    """Build the query of the elements of the row around, with their keys or positions if wanted."""
+def _query(array: exp.Expr, source: exp.Expr, is_map: bool, items: list[exp.Expr]) -> exp.Select:
+    """Build the query of the elements of the row around: items made of their keys or positions, and of them."""
     rows = source.copy()
     rows.set("joins", None)
     value = exp.alias_(exp.Paren(this=array.copy()), VALUE, quoted=True)  # GENERATE_SERIES alone would make rows
@@ -92,7 +102,7 @@ def _query(array: exp.Expr, source: exp.Expr, is_map: bool, has_key: bool) -> ex
         distinct=exp.Distinct(),
     )
     return exp.Select(
-        expressions=[_column(name) for name in ((KEY, PART) if has_key else (PART,))],
+        expressions=items,
         from_=exp.From(this=exp.Subquery(this=elements, alias=_alias(ELEMENTS))),
         where=exp.Where(this=exp.EQ(this=_column(VALUE), expression=array.copy())),
     )
@@ -113,8 +123,8 @@ def _called(node: exp.Expr) -> exp.Expr:
 
 def _named(made: exp.Subquery | exp.Values, node: exp.Expr, names: tuple[str, ...]) -> exp.Subquery | exp.Values:
     """Name a source as the generator is named, with columns of its own unless others are given."""
-    given = node.args.get("alias")
-    columns = (given.args.get("columns") if given else None) or [exp.to_identifier(name) for name in names]
-    made.set("alias", exp.TableAlias(this=given.this if given else None, columns=[c.copy() for c in columns]))
+    given, named = node.args.get("alias"), names_given(node) or names
+    columns = [exp.to_identifier(name, quoted=True) for name in named]
+    made.set("alias", exp.TableAlias(this=given.this if given else None, columns=columns))
     made.parent = node.parent
     return made

@@ -21,6 +21,7 @@ from squallpy.logical.bind.datetime.calendar import last_multiple
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.listed_rows import LISTS, ListedRows, list_columns, listed_rows, with_columns
 from squallpy.logical.bind.nested_values import field_of
+from squallpy.logical.bind.ordinality import ordinal, ordinality_of
 from squallpy.logical.bind.scope import FromItem, Scope
 from squallpy.logical.bind.sequence_functions import COLUMNS, from_zero, is_series, one_row, series
 from squallpy.logical.bind.split_function import is_split, split_of_call
@@ -120,9 +121,9 @@ def bind_explode(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: b
     Args:
         lost: Rows stay for which it makes none.
     """
-    alias, call = node.args.get("alias"), node
+    call = node
     if isinstance(node, exp.Unnest):
-        ctx.refuse_other_args(node, "expressions", "alias")
+        ctx.refuse_other_args(node, "expressions", "alias", "offset")
     else:
         ctx.refuse_other_args(node, "this", "alias", "view", "outer")
         call = node.this
@@ -133,6 +134,7 @@ def bind_explode(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: b
     keeps_empty = lost or bool(node.args.get("outer")) or name.endswith("OUTER")
     if isinstance(call, exp.Subquery):
         name, call = "VALUES", call.this
+    alias, ordinality = ordinality_of(node)
     listed = listed_rows(ctx, call)
     if listed:
         return _listed(scalars, plan, node, listed, name.startswith("POS"))
@@ -143,7 +145,7 @@ def bind_explode(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: b
     if name.startswith("INLINE"):
         return _inline(scalars, plan, node, value, made)
     is_map = isinstance(made, Elements) and made.is_map
-    if is_map and name.startswith("POS"):
+    if is_map and (name.startswith("POS") or ordinality):
         raise ctx.refuse(call, QUERIES["EXPLODE"])
     default = ("pos", "col") if name.startswith("POS") else (COLUMNS.get(name, "col"),)
     default = ("key", "value") if is_map else default
@@ -162,7 +164,12 @@ def bind_explode(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: b
         found = _spread(ctx, plan, value, (part, position), made)
     if found is None:
         raise ctx.refuse(array, QUERIES["EXPLODE of what is not read"])
-    scope.add(ctx, FromItem(alias.name if alias else "", (position, part) if before else (part,)), node)
+    made_columns = (position, part) if before else (part,)
+    if ordinality:
+        number = ctx.column(ordinality, BIGINT, keeps_empty)
+        found = with_columns(found, [(number, ordinal(position))])
+        made_columns = (part, number)
+    scope.add(ctx, FromItem(alias.name if alias else "", made_columns), node)
     return found
 
 
@@ -186,7 +193,7 @@ def _join_series(ctx: Context, plan: Node, value: Expr, new: tuple[Column, Colum
 
 def _listed(s: Scalars, plan: Node, node: exp.Expr, listed: ListedRows, has_positions: bool) -> Node:
     """Extend a plan by the columns of rows that are listed, POSEXPLODE(ARRAY(x, y)) also by their numbers."""
-    alias = node.args.get("alias")
+    alias, ordinality = ordinality_of(node)
     *before, last = _column_names(s.ctx, alias, (*["pos"][: int(has_positions)], *listed.names))
     names = (last,) if has_positions else (*before, last)
     number = s.ctx.column("id", INT, False)
@@ -195,6 +202,8 @@ def _listed(s: Scalars, plan: Node, node: exp.Expr, listed: ListedRows, has_posi
     made = list_columns(s, listed, number, names)
     found = _join_series(s.ctx, plan, series, new, Series("SEQUENCE", True, True, False))
     position = [(s.ctx.column(before[0], INT, False), number)] if has_positions else []
+    if ordinality:
+        made.append((s.ctx.column(ordinality, BIGINT, False), ordinal(number)))
     s.scope.add(s.ctx, FromItem(alias.name if alias else "", tuple(c for c, _ in (*position, *made))), node)
     return with_columns(found, (*position, *made))
 

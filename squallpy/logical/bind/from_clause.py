@@ -29,6 +29,7 @@ from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.joins import JoinTree
 from squallpy.logical.bind.matrix_ddl import matrix_relation, output
 from squallpy.logical.bind.model_functions import bind_factorised, is_factorised
+from squallpy.logical.bind.ordinality import names_given
 from squallpy.logical.bind.pivot import rewrite_pivots
 from squallpy.logical.bind.scope import FromItem, Outer, Scope, seen_from
 from squallpy.logical.bind.stream_windows import apply_window
@@ -119,7 +120,7 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
         ctx.refuse_other_args(given, "this", "columns")
         alias, schema = (given.name, "") if given.name else (alias, schema)
         with ctx.at(given):
-            inner = replace(inner, plan=rename(inner.plan, tuple(c.name for c in given.args.get("columns") or ())))
+            inner = replace(inner, plan=rename(inner.plan, names_given(node)))
     written = None if inner.domain.columns else node
     scope.add(ctx, FromItem(alias, inner.plan.output, schema, written), node)
     scope.nulls |= {c.id for c in inner.plan.output if is_bare_null(inner.plan, c)}
