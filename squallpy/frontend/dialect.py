@@ -14,6 +14,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
 from squallpy.frontend.json_arrows import COLUMN_OPERATORS
+from squallpy.frontend.json_constructors import PARSERS as JSON_CONSTRUCTORS
 from squallpy.frontend.pipe_syntax import PipeParser
 from squallpy.frontend.window_clause import CLAUSE, WINDOW
 
@@ -206,6 +207,7 @@ class Squall(Spark):
             "CEIL": lambda self: self._parse_to_unit("CEIL"),
             "CEILING": lambda self: self._parse_to_unit("CEIL"),
             **TABLE_FUNCTIONS,
+            **JSON_CONSTRUCTORS,
         }
         NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
             "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]

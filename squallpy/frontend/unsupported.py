@@ -101,7 +101,6 @@ NODES: dict[str, Unsupported] = {
     "Lateral": Unsupported("LATERAL here", "LATERAL"),
     "Unnest": Unsupported("UNNEST here", "UNNEST"),
     "Values": Unsupported("VALUES here", "VALUES", "it goes in FROM"),
-    "Tuple": Unsupported("a row value (a, b) here", "", "it goes with comparisons, BETWEEN and IN"),
     "Collate": Unsupported("COLLATE", "COLLATE"),
     "AtTimeZone": Unsupported("AT TIME ZONE", "AT", "write FROM_UTC_TIMESTAMP(t, 'Europe/Zurich')"),
     "CurrentUser": Unsupported("CURRENT_USER", "CURRENT_USER"),
@@ -216,6 +215,7 @@ QUERIES: dict[str, Unsupported] = {
     "rows of a query": Unsupported(
         "a row compared with a query", "", "write IN, = ANY, or EXISTS with the comparison in its WHERE"
     ),
+    "row beside a value": Unsupported("a row (a, b) compared with what is none", "", "write both as rows"),
     "outer ASOF join": Unsupported("ASOF RIGHT, FULL, SEMI or ANTI JOIN", "ASOF", "write ASOF JOIN or ASOF LEFT JOIN"),
     "right side of ASOF join": Unsupported(
         "ASOF JOIN with a join in parentheses, LATERAL or a query without a name", "", "give a subquery in FROM a name"

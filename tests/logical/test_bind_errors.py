@@ -357,7 +357,6 @@ UNSUPPORTED = {
     "SELECT a FROM r WHERE (a, s) < (SELECT 1, 'x')": (40, "a row compared with a query"),
     "SELECT a FROM r WHERE (a, s) = (SELECT a, v FROM u)": (40, "a row compared with a query"),
     "SELECT a FROM r WHERE (a, a) < ANY (SELECT a, v FROM u)": (44, "a row compared with a query"),
-    "SELECT (a, s) FROM r": (9, "a row value (a, b) here"),
     "SELECT NTH_VALUE(a, 2) OVER (ORDER BY a ROWS 3 PRECEDING) FROM r": (46, "NTH_VALUE in a frame with an offset"),
     "SELECT SUM(a) OVER (ORDER BY a RANGE UNBOUNDED PRECEDING EXCLUDE TIES) FROM r": (8, "a frame with EXCLUDE"),
     "SELECT ROW_NUMBER() OVER (ORDER BY x.a, x.b, x.s, x.d, x.t, y.a, y.b, y.s), x.*, y.* FROM r x, r y": (

@@ -222,7 +222,7 @@ FUNCTIONS = (
     ),
     declare_derived(
         "TO_JSON(x)",
-        "the JSON of an ARRAY, MAP or STRUCT, without fields that are NULL",
+        "the JSON of a value; a STRUCT without fields that are NULL",
         """TO_JSON(STRUCT(1 AS a, NULL AS b)) → {"a":1}""",
     ),
     declare_derived(

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import VARCHAR, Kind, Type
+from squallpy.base.types import TIMESTAMP, VARCHAR, Kind, Type
 from squallpy.frontend.schema_text import read_schema
 from squallpy.frontend.type_names import declared_type, named_type
 from squallpy.logical.bind.datetime import intervals
-from squallpy.logical.bind.datetime.calendar import convert
+from squallpy.logical.bind.datetime.calendar import convert, last_multiple
 from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Expr, Literal
 
@@ -25,11 +25,11 @@ def bind_try_cast(s: "Scalars", node: exp.TryCast) -> Expr:
     if isinstance(value, Literal):
         convert(s.ctx.column("x", value.type, True), target)  # is there such a cast?
         try:
-            return convert(value, target, tries=True)
+            return cut_seconds(node, convert(value, target, tries=True))
         except SquallError:
             return Literal(None, target)
     found = convert(value, target, tries=True)
-    return call("tried", found) if found is not value else found
+    return cut_seconds(node, call("tried", found) if found is not value else found)
 
 
 def bind_cast(s: "Scalars", node: exp.Cast) -> Expr:
@@ -42,7 +42,15 @@ def bind_cast(s: "Scalars", node: exp.Cast) -> Expr:
         from squallpy.logical.bind.nested_values import text_of
 
         return text_of(value)
-    return convert(value, target)
+    return cut_seconds(node, convert(value, target))
+
+
+def cut_seconds(node: exp.Cast | exp.TryCast, value: Expr) -> Expr:
+    """Cut the fraction of a second to the digits that TIMESTAMP(3) names, of six."""
+    digits = [int(each.name) for each in node.args["to"].expressions]
+    if value.type != TIMESTAMP or not digits or digits[0] >= 6:
+        return value
+    return last_multiple(value, 10 ** (6 - digits[0]))
 
 
 def note_lost_fraction(s: "Scalars", node: exp.Expr, value: Expr, target: Type) -> None:

@@ -404,6 +404,8 @@ def item_of(s: Scalars, node: exp.Bracket) -> Expr:
     from squallpy.logical.bind.nested_values import item_at
     from squallpy.logical.bind.split_function import is_split, item
 
+    if isinstance(node.this, exp.Column) and node.this.name.upper() == "MAP" and len(node.expressions) > 1:
+        return s.bind(exp.Anonymous(this="MAP", expressions=node.expressions))  # MAP['a', 1, 'b', 2], as Flink has it
     if len(node.expressions) != 1:
         raise s.ctx.refuse(node)
     if is_split(node.this) and (part := item(s, node.this, node.expressions[0], 0)) is not None:
@@ -416,6 +418,12 @@ def bind_arrow(s: Scalars, node: exp.Lambda) -> Expr:
     if (extraction := in_lambda(node)) is None:
         raise s.ctx.refuse(node)
     return s.bind(extraction)
+
+
+@handles(exp.Tuple, args="expressions")
+def bind_row(s: Scalars, node: exp.Tuple) -> Expr:
+    """Bind (a, b) where a value stands, a STRUCT."""
+    return s.bind(exp.Anonymous(this="STRUCT", expressions=node.expressions))
 
 
 @handles(exp.Array, args="expressions")

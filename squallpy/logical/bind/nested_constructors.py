@@ -1,7 +1,7 @@
 """ARRAYs, MAPs and STRUCTs that a query makes of values: texts of JSON, as those of sources are held.
 
     ARRAY(x, 1), [x, 1]                               →   '[' || x || ',' || 1 || ']', an ARRAY<INT>
-    STRUCT(x, y AS b), NAMED_STRUCT('x', x, 'b', y)   →   '{"x":' || … || ',"b":' || … || '}'
+    STRUCT(x, y AS b), ROW(x, y AS b), NAMED_STRUCT('x', x, 'b', y)   →   '{"x":' || … || ',"b":' || … || '}'
     MAP('k', x, 'l', y)                               →   '{"k":' || … || ',"l":' || … || '}'
 
 A NULL in them is JSON's null, so none of them is NULL itself.
@@ -57,7 +57,7 @@ def entries_of(ctx: Context, node: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
 
 def bind_constructor(s: Scalars, node: exp.Anonymous | exp.Array) -> Expr | None:
     """Bind a call that makes an ARRAY, a MAP or a STRUCT; None for any other."""
-    if is_call(node, "STRUCT", "NAMED_STRUCT"):
+    if is_call(node, "STRUCT", "NAMED_STRUCT", "ROW"):
         return _struct(s, node)
     if is_call(node, "MAP"):
         return _map(s, node)

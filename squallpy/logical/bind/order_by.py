@@ -130,10 +130,10 @@ def numbers(ctx: Context, query: exp.Query) -> tuple[int | None, int]:
 
 
 def read_limit(ctx: Context, limit: exp.Expr) -> int | None:
-    """Read the number of LIMIT; None for LIMIT ALL."""
+    """Read the number of LIMIT; None for LIMIT ALL and LIMIT NULL."""
     ctx.refuse_other_args(limit, "expression", "limit_options")
     refuse_percent(ctx, limit)
-    if isinstance(limit.expression, exp.Var) and limit.expression.name.upper() == "ALL":
+    if isinstance(limit.expression, exp.Null) or limit.expression.name.upper() == "ALL":
         return None
     return read_whole_number(ctx, limit.expression, "LIMIT")
 

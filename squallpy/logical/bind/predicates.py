@@ -9,7 +9,7 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.types import INTERVAL, VARCHAR, Shape
 from squallpy.frontend.dialect import is_call
-from squallpy.frontend.unsupported import NODES, QUERIES
+from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.datetime import intervals
 from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import OPPOSITE, Expr, Literal, conjunction, disjunction, not_null
@@ -53,7 +53,7 @@ def pair_rows(s: "Scalars", left: exp.Expr, right: exp.Expr) -> list[list[Expr]]
     if isinstance(right, exp.Subquery):
         raise s.ctx.refuse(right, QUERIES["rows of a query"])
     if not isinstance(right, exp.Tuple):
-        raise s.ctx.refuse(left, NODES["Tuple"])
+        raise s.ctx.refuse(left, QUERIES["row beside a value"])
     if len(left.expressions) != len(right.expressions):
         message = f"a row of {len(left.expressions)} values with one of {len(right.expressions)}"
         raise s.ctx.error("SQ2005", message, right)

@@ -309,9 +309,10 @@ def map_entries(values: Expr) -> Expr:
 
 @expands("TO_JSON")
 def to_json(value: Expr) -> Expr:
-    if value.type.nested is None:
-        raise _mismatch("TO_JSON", value, hint="it takes an ARRAY, MAP or STRUCT")
-    return call("to_json", as_held(value), Literal(_json_code(value.type), VARCHAR))
+    if value.type.nested is None and value.type.kind is not Kind.TIMESTAMP:
+        return json_of(value)
+    held = as_held(value) if value.type.nested else json_of(value)
+    return call("to_json", held, Literal(_json_code(value.type), VARCHAR))
 
 
 def _json_code(type: Type) -> str:
