@@ -70,9 +70,10 @@ def _entry(parser: Any) -> tuple[exp.Expr, exp.Expr]:
 
 
 def _value(parser: Any) -> exp.Expr:
-    value = parser._parse_bitwise()
+    value: exp.Expr | None = parser._parse_bitwise()
     if value is None:
         parser.raise_error("Expected a value")
+    assert value is not None
     if parser._match_text_seq("FORMAT", "JSON"):
         value.meta[MADE] = True
     if value.meta.get(MADE):

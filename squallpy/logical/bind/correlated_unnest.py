@@ -68,7 +68,7 @@ def correlated_unnest(ctx: Context, node: exp.Expr, outer: Outer) -> exp.Subquer
     if is_map and ordinality:
         raise ctx.refuse(array, QUERIES["EXPLODE"])
     names = ("key", "value") if is_map else ("pos", "col") if has_position else (COLUMNS.get(name, "col"),)
-    items = [_column(each) for each in ((KEY, PART) if len(names) > 1 else (PART,))]
+    items: list[exp.Expr] = [_column(each) for each in ((KEY, PART) if len(names) > 1 else (PART,))]
     if ordinality:
         names, items = (*names, ordinality), [*items, exp.Add(this=_column(KEY), expression=exp.Literal.number(1))]
     return _named(exp.Subquery(this=_query(array, item.node, is_map, items)), node, names)
