@@ -1,4 +1,4 @@
-"""WITH ORDINALITY: the numbers of elements from 1 on, behind them.
+"""Numbers of elements from 1 on, behind them: UNNEST … WITH ORDINALITY.
 
 UNNEST(tags) WITH ORDINALITY AS t(tag, n)
 """
