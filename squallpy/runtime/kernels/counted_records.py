@@ -9,7 +9,7 @@ whose payload comes to be 0, a key or a payload that narrow ones do not hold, a 
 from typing import Final
 
 from squallpy.runtime.kernels import pool_layout as at
-from squallpy.runtime.kernels.hash_index import HIGH, LOW, ask, insert, is_of, peek, seek, table_of
+from squallpy.runtime.kernels.hash_index import HIGH, LOW, Shape, ask, ask_behind, insert, is_of, peek, seek, table_of
 from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.intrinsics import load, prefetch, store, store32
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined
@@ -26,6 +26,8 @@ from squallpy.runtime.kernels.stored_payloads import NARROW_WORD, exceeds_count,
 _ANY: Final = 0  # columns of a key, as many as the pool has
 _OTHER, _COUNTS, _COUNT_AND_SUM = 0, 1, 2  # payloads
 _SUM_WORDS: Final = 3  # of a count and a sum
+_ASKED, _PEEKED = 24, 12  # rows before one is added, its entry's lines are asked for, and then looked at
+_SLOTS: Final = at.CHUNK - 1
 
 _link = called(link.py_func)  # type: ignore[attr-defined]
 
@@ -120,6 +122,30 @@ def _hash(frame: Vector, row: int, columns: int) -> int:
 
 
 @inlined
+def _ask(frame: Vector, table: int, shape: Shape, key: int, scratch: int, row: int, columns: int) -> None:
+    """Note the hash of a row's key and its home, and ask for the lines in which its entry would stand."""
+    h = _hash(frame, key, columns)
+    store(scratch, row & _SLOTS, h)
+    store(scratch, at.CHUNK + (row & _SLOTS), ask(table, shape, h))
+
+
+@inlined
+def _peek(table: int, shape: Shape, scratch: int, row: int, keys: int, stride: int, payloads: int, broad: int) -> None:
+    """Note where the hash of a row is peeked, and ask for the lines of its record, or for those behind."""
+    h, home = load(scratch, row & _SLOTS), load(scratch, at.CHUNK + (row & _SLOTS))
+    position = peek(table, shape, home, h)
+    store(scratch, at.CHUNK + (row & _SLOTS), position)
+    entry = load(table, position)
+    if is_of(entry, h):
+        record = (entry & LOW) - 1
+        prefetch(keys + record * stride)
+        prefetch(payloads + record * broad)
+        prefetch(payloads + (record + 1) * broad - 8)  # its end is perhaps in the next line
+    else:
+        ask_behind(table, position)
+
+
+@inlined
 def _add(
     frame: Vector,
     base: int,
@@ -144,34 +170,28 @@ def _add(
     (table, shape), keys, payloads = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
     width, unit, count = columns if columns != _ANY else frame[at.KEY], frame[at.UNIT], load(head, at.COUNT)
     broad, narrow = frame[at.BROAD], is_narrow(frame)
-    positions, is_watched, has_slices = scratch + 8 * at.CHUNK, frame[at.WATCHED] > 0, frame[at.SLICES] > 0
+    is_watched, has_slices, last = frame[at.WATCHED] > 0, frame[at.SLICES] > 0, stop if asked == 0 else start
+    for row in range(start, min(start + _ASKED, last)):
+        _ask(frame, table, shape, base + 8 * width * row, scratch, row, columns)
+    for row in range(start, min(start + _PEEKED, last)):
+        _peek(table, shape, scratch, row, keys, unit * width, payloads, broad)
     for chunk in range(start, stop, at.CHUNK):
         here, linked, passed = min(at.CHUNK, stop - chunk), count, 0
         if not has_room(frame, count):
             store(head, at.COUNT, count)
             return chunk
-        for j in range(here if asked == 0 else 0):
-            h = _hash(frame, base + 8 * width * (chunk + j), columns)
-            store(scratch, j, h)
-            store(positions, j, ask(table, shape, h))
-        for j in range(here if asked == 0 else 0):
-            h = load(scratch, j)
-            position = peek(table, shape, load(positions, j), h)
-            store(positions, j, position)
-            entry = load(table, position)
-            if is_of(entry, h):
-                record = (entry & LOW) - 1
-                prefetch(keys + record * unit * width)
-                prefetch(payloads + record * broad)
-                if words > 1:
-                    prefetch(payloads + (record + 1) * broad - 8)  # its end is perhaps in the next line
-        for j in range(here):
-            h, row, source = load(scratch, j), base + 8 * width * (chunk + j), given + 8 * words * (chunk + j)
+        for j in range(chunk, chunk + here):
+            if j + _ASKED < last:
+                _ask(frame, table, shape, base + 8 * width * (j + _ASKED), scratch, j + _ASKED, columns)
+            if j + _PEEKED < last:
+                _peek(table, shape, scratch, j + _PEEKED, keys, unit * width, payloads, broad)
+            h, peeked = load(scratch, j & _SLOTS), load(scratch, at.CHUNK + (j & _SLOTS))
+            row, source = base + 8 * width * j, given + 8 * words * j
             if by_runs:
-                position, more = seek_in_runs(frame, count, table, shape, load(positions, j), h, row)
+                position, more = seek_in_runs(frame, count, table, shape, peeked, h, row)
                 record, passed = position, passed + more
             else:
-                position = seek(table, shape, load(positions, j), h, row, width, keys, unit)
+                position = seek(table, shape, peeked, h, row, width, keys, unit)
                 record = (load(table, position) & LOW) - 1 if position >= 0 else -1
             is_done = True
             if record >= 0:
@@ -199,7 +219,7 @@ def _add(
                 if has_slices:
                     _link(frame, linked, count)
                 store(head, at.COUNT, count)
-                return chunk + j
+                return j
         if has_slices:
             _link(frame, linked, count)
         if by_runs:

@@ -24,18 +24,17 @@ from squallpy.runtime.kernels.intrinsics import (
     below,
     load,
     lowest,
-    move_on,
     multiply_high,
     prefetch,
     reaching,
     shift_right,
     store,
-    zeros,
 )
 from squallpy.runtime.kernels.kernel_compiler import inlined, kernel, making
 from squallpy.runtime.kernels.stored_keys import is_key
 
 LOW, HIGH = 0xFFFFFFFF, -0x100000000
+_LINE = 64
 _NEAR = 56  # bytes behind its home that an entry seldom goes beyond
 MOST, OF = 2, 3  # so full may a table be: two thirds
 SIZE, OLD, TURN = 0, 1, 2  # the first words of its region; all zero: a table of FIRST positions
@@ -111,6 +110,13 @@ def ask(table: int, shape: Shape, h: int) -> int:
 
 
 @inlined
+def ask_behind(table: int, at: int) -> None:
+    """Ask for the cache lines behind a position: an entry that is inserted there moves those in them on."""
+    prefetch(table + 8 * at + _NEAR)
+    prefetch(table + 8 * at + _NEAR + _LINE)
+
+
+@inlined
 def peek(table: int, shape: Shape, start: int, h: int) -> int:
     """Find the position of the entry that a hash most probably has, or would have, from its home on.
 
@@ -160,15 +166,10 @@ def seek_number(table: int, shape: Shape, h: int, number: int) -> int:
 
 @inlined
 def insert(table: int, shape: Shape, at: int, entry: int) -> None:
-    """Put an entry where it belongs; what stands there and behind moves on."""
-    while at + _TOGETHER < shape[0]:
-        some = table + 8 * at
-        empty, last = zeros(some), load(some, _TOGETHER - 1)
-        move_on(some, min(lowest(empty), _TOGETHER - 1))
-        store(some, 0, entry)
-        if empty != 0:
-            return
-        at, entry = at + _TOGETHER, last
+    """Put an entry where it belongs; what stands there and behind moves on.
+
+    NB: eight entries moved on in one step wait for cache lines that most insertions do not need.
+    """
     while entry != 0:
         following = load(table, at)
         store(table, at, entry)

@@ -194,21 +194,6 @@ def reaching(builder: Any, address: Any, least: Any) -> Any:
     return _bits(builder, builder.icmp_unsigned(">=", before, _spread(builder, least)))
 
 
-@operation(_int(_int))
-def zeros(builder: Any, address: Any) -> Any:
-    """Return a bit for each of the eight words at an address that is 0."""
-    return _bits(builder, builder.icmp_unsigned("==", _eight(builder, address), ir.Constant(_VECTOR, [0] * 8)))
-
-
-@operation(_void(_int, _int))
-def move_on(builder: Any, address: Any, count: Any) -> Any:
-    """Move the first `count` of the eight words at an address one place on, without a jump."""
-    behind = builder.add(address, _I64(8))
-    moves = builder.icmp_unsigned("<", ir.Constant(_VECTOR, [*range(8)]), _spread(builder, count))
-    words = builder.select(moves, _eight(builder, address), _eight(builder, behind))
-    builder.store(words, builder.inttoptr(behind, _VECTOR.as_pointer()), align=8)
-
-
 @operation(_float(_int))
 def as_float(builder: Any, word: Any) -> Any:
     """Reinterpret a word as the float64 with these bits."""

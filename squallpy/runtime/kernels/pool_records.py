@@ -17,6 +17,7 @@ from squallpy.runtime.kernels.hash_index import (
     LOW,
     after,
     ask,
+    ask_behind,
     go_on_growing,
     home,
     insert,
@@ -108,6 +109,8 @@ def ask_records(frame: Vector, base: int, row: int, rows: int, keys_alone: bool 
             if not keys_alone:
                 prefetch(words + record * broad)
                 prefetch(words + (record + 1) * broad - 8)  # its end is perhaps in the next line
+        elif not keys_alone:
+            ask_behind(table, position)
 
 
 @inlined

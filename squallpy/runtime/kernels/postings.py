@@ -23,6 +23,7 @@ from squallpy.runtime.kernels.hash_index import (
     Shape,
     after,
     ask,
+    ask_behind,
     full,
     home,
     insert,
@@ -99,8 +100,7 @@ def _hash(frame: Vector, s: int, key: int) -> int:
 def _seek(
     frame: Vector, table: int, shape: Shape, start: int, h: int, key: int, picks: int, width: int, arena: int
 ) -> int:
-    """Find the position of the entry that the key at `key` belongs to; if there is none, that where it should be, as
-    ~position.
+    """Find the position of the entry of the key at `key`; if there is none, that where it should be, as ~position.
 
     All is given by address; `picks` are the slice's `width` columns. The search begins at `start`, where the hash was
     peeked.
@@ -264,6 +264,8 @@ def _link(frame: Vector, count: int, start: int, stop: int) -> None:
                     prefetch(where + 4 * (number - ALONE))
             elif number >= 0:
                 prefetch(block_at(arena, number))
+            else:
+                ask_behind(table, position)
         for i in range(count):
             number = _peeked(table, frame[positions + i], frame[hashes + i])
             if 0 <= number < ALONE:

@@ -8,7 +8,19 @@ from typing import Final
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.c_functions import c_function
 from squallpy.runtime.kernels.counted_records import add_counted, scratch_of
-from squallpy.runtime.kernels.hash_index import HIGH, LOW, ask, full, home, insert, is_of, peek, seek, table_of
+from squallpy.runtime.kernels.hash_index import (
+    HIGH,
+    LOW,
+    ask,
+    ask_behind,
+    full,
+    home,
+    insert,
+    is_of,
+    peek,
+    seek,
+    table_of,
+)
 from squallpy.runtime.kernels.intrinsics import load, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, called, inlined, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
@@ -42,6 +54,8 @@ def _ask(source: Vector, scratch: int, keys: int, rows: int) -> None:
             prefetch(key_at(source, (entry & LOW) - 1))
             prefetch(words + ((entry & LOW) - 1) * broad)
             prefetch(words + (entry & LOW) * broad - 8)  # its end is perhaps in the next line
+        else:
+            ask_behind(table, position)
 
 
 @inlined
