@@ -325,7 +325,7 @@ class RowExpressions:
     def _case(self, expr: Case, whens: list[tuple[Value, Value]], out: Value) -> Value:
         for condition, value in reversed(whens):
             known = None
-            if value.known or out.known:
+            if expr.nullable and (value.known or out.known):
                 known = self._name(f"{value.known or 1} if {condition.code} else {out.known or 1}")
             least, most = min(value.least, out.least), max(value.most, out.most)
             out = self._let(f"{value.code} if {condition.code} else {out.code}", known, expr, least, most, masked=False)

@@ -6,13 +6,27 @@
     call("+", a INT, 0.5)  →  Call("+", (CAST(a AS DECIMAL(12,1)), 0.5), DECIMAL(13,1))
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import MOST_DIGITS, Kind, unify
-from squallpy.functions.entries import Argument, Operation
+from squallpy.functions.entries import Argument
 from squallpy.functions.registry import OPERATIONS
 from squallpy.functions.type_rules import booleans, smallest, type_nulls
 from squallpy.logical.coercion import coerce, coerce_exactly
-from squallpy.logical.expressions import ROUNDED, Call, Case, Expr, Literal, not_null
+from squallpy.logical.expressions import (
+    ROUNDED,
+    Call,
+    Case,
+    Column,
+    Expr,
+    Literal,
+    children,
+    is_nullable,
+    not_null,
+    rebuild,
+)
 
 Args = tuple[Expr, ...]
 
@@ -57,18 +71,6 @@ def call(name: str, *args: Expr) -> Call:
     return Call(name, fitted, type, is_nullable(operation, fitted))
 
 
-def is_nullable(operation: Operation, args: Args) -> bool:
-    """True if the result may be NULL."""
-    if operation.nulls == "never":
-        return False
-    if operation.nulls == "divisor":
-        divisor = args[1]
-        return args[0].nullable or not (isinstance(divisor, Literal) and bool(divisor.value))
-    if operation.nulls == "all":
-        return all(arg.nullable for arg in args)
-    return operation.nulls in ("always", "own") or any(arg.nullable for arg in args)
-
-
 def case(whens: list[tuple[Expr, Expr]], otherwise: Expr) -> Case | Literal:
     """Build a CASE with values of their common type, a bare NULL if they all are; SQ2005 if they have none."""
     values = [value for _, value in whens] + [otherwise]
@@ -92,3 +94,19 @@ def coalesce(*args: Expr) -> Expr:
     """Build COALESCE(a, b)  →  CASE WHEN NOT a IS NULL THEN a ELSE b END."""
     *tested, last = args
     return case([(not_null(arg), arg) for arg in tested], last) if tested else last
+
+
+def replace_known(expr: Expr, known: Mapping[Expr, Column]) -> Expr:
+    """Replace the largest known parts of an expression by the columns that hold them.
+
+    year(d) + 1 with {year(d): y}  →  y + 1
+    """
+    if not isinstance(expr, Literal) and expr in known:
+        return known[expr]
+    given = children(expr)
+    new = rebuild(expr, tuple(replace_known(child, known) for child in given))
+    if isinstance(new, Call) and new.name not in ("is_null", "<=>"):
+        # NB: a key that is NOT NULL may be NULL where ROLLUP leaves it out
+        became = any(now.nullable and not was.nullable for was, now in zip(given, new.args, strict=True))
+        return replace(new, nullable=new.nullable or became)
+    return new

@@ -4,7 +4,7 @@ A literal holds the *physical* value of its type (`base/types.py`): DECIMAL scal
 Columns are ids; names are for people.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from datetime import date, datetime, timedelta
 from typing import Any, ClassVar
@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.types import BOOLEAN, Kind, Type
+from squallpy.functions.entries import Operation
+from squallpy.functions.registry import OPERATIONS
 
 MOST_DEPTH = 3_000  # levels of an expression; the stack of a thread, 8 MB, has room for them wherever one is evaluated
 
@@ -126,6 +128,7 @@ class Case(Compound):
     whens: tuple[tuple["Expr", "Expr"], ...]
     otherwise: "Expr"
     type: Type
+    _nullable: bool = field(init=False, repr=False, compare=False)  # set by `nullable`
 
     def __post_init__(self) -> None:
         Compound.__post_init__(self)
@@ -137,7 +140,12 @@ class Case(Compound):
 
     @property
     def nullable(self) -> bool:
-        return self.otherwise.nullable or any(v.nullable for _, v in self.whens)
+        """True if a value may be NULL where the conditions choose it: CASE WHEN x > 0 THEN x ELSE 0 END is never."""
+        try:
+            return self._nullable
+        except AttributeError:
+            object.__setattr__(self, "_nullable", _is_case_nullable(self, frozenset()))
+            return self._nullable
 
     def __str__(self) -> str:
         arms = " ".join(f"WHEN {c} THEN {v}" for c, v in self.whens)
@@ -217,6 +225,95 @@ def _combine_operands(name: str, operands: Iterable[Expr], neutral: Literal) -> 
 
 
 OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}  # NOT (a < b)  →  a >= b
+
+
+def is_strict(expr: Expr) -> bool:
+    """True if an expression is an operator whose result is NULL wherever an operand is."""
+    match expr:
+        case Call("and" | "or" | "in"):
+            return False
+        case Call(_, args) if any(isinstance(arg, Lambda) for arg in args):
+            return False  # NB: what a lambda reads besides is an argument, by whose NULL it decides itself
+        case Call(name):
+            return OPERATIONS[name].nulls not in ("never", "all", "own")
+    return isinstance(expr, Cast)
+
+
+def is_nullable(operation: Operation, args: tuple[Expr, ...], known: frozenset[Expr] = frozenset()) -> bool:
+    """True if the result of an operation may be NULL, where `known` expressions are not."""
+    match operation.nulls, args:
+        case "never", _:
+            return False
+        case "divisor", (dividend, divisor):
+            return _is_nullable_given(dividend, known) or not (isinstance(divisor, Literal) and bool(divisor.value))
+        case "all", _:
+            return all(_is_nullable_given(arg, known) for arg in args)
+    return operation.nulls in ("always", "own") or any(_is_nullable_given(arg, known) for arg in args)
+
+
+def _is_nullable_given(expr: Expr, known: frozenset[Expr]) -> bool:
+    """True if an expression may be NULL where `known` ones are not: not x + 1 where x is known."""
+    if not expr.nullable or expr in known:
+        return False
+    match expr:
+        case _ if not known:
+            return True
+        case Cast(arg):
+            return _is_nullable_given(arg, known)
+        case Call(name, args) if name in OPERATIONS and any(arg.nullable for arg in args):
+            return is_nullable(OPERATIONS[name], args, known)
+        case Case():
+            return _is_case_nullable(expr, known)
+    return True
+
+
+def _is_case_nullable(case: Case, known: frozenset[Expr]) -> bool:
+    """True if a CASE may be NULL where `known` expressions are not."""
+    for condition, value in case.whens:
+        if value.nullable and _is_nullable_given(value, known | _known_where_true(condition)):
+            return True
+        known |= _known_where_false(condition, or_null=True)
+    return _is_nullable_given(case.otherwise, known)
+
+
+def _known_where_true(condition: Expr) -> frozenset[Expr]:
+    """Collect what is not NULL where a condition is TRUE: x > 1 AND NOT y IS NULL  →  x > 1, x, y"""
+    match condition:
+        case Call("and", args):
+            return frozenset[Expr]().union(*map(_known_where_true, args))
+        case Call("or", args):
+            return frozenset.intersection(*map(_known_where_true, args))
+        case Call("not", (arg,)):
+            return _known_where_false(arg)
+    return _known_with(condition)
+
+
+def _known_where_false(condition: Expr, or_null: bool = False) -> frozenset[Expr]:
+    """Collect what is not NULL where a condition is FALSE, or NULL: x < 1 OR y IS NULL  →  x < 1, x, y, or y alone"""
+    match condition:
+        case Call("or", args):
+            return frozenset[Expr]().union(*(_known_where_false(arg, or_null) for arg in args))
+        case Call("and", args):
+            return frozenset.intersection(*(_known_where_false(arg, or_null) for arg in args))
+        case _ if or_null and condition.nullable:
+            return frozenset()
+        case Call("not", (arg,)):
+            return _known_where_true(arg)
+        case Call("is_null", (arg,)):
+            return _known_with(arg)
+    return _known_with(condition)
+
+
+def _known_with(expr: Expr) -> frozenset[Expr]:
+    """Collect what is not NULL where an expression is not: x + y > 1  →  x + y > 1, x + y, x, y"""
+    if not expr.nullable:
+        return frozenset()
+    match expr:
+        case Call("in", (arg, *_)):
+            return frozenset((expr,)) | _known_with(arg)
+        case Call() | Cast() if is_strict(expr):
+            return frozenset((expr,)).union(*map(_known_with, children(expr)))
+    return frozenset((expr,))
 
 
 def column_of(expr: Expr, id: int) -> Column:
@@ -334,22 +431,6 @@ def substitute(expr: Expr, mapping: dict[int, Expr]) -> Expr:
 
 
 EPOCH = date(1970, 1, 1)
-
-
-def replace_known(expr: Expr, known: Mapping[Expr, Column]) -> Expr:
-    """Replace the largest known parts of an expression by the columns that hold them.
-
-    year(d) + 1 with {year(d): y}  →  y + 1
-    """
-    if not isinstance(expr, Literal) and expr in known:
-        return known[expr]
-    given = children(expr)
-    new = rebuild(expr, tuple(replace_known(child, known) for child in given))
-    if isinstance(new, Call) and new.name not in ("is_null", "<=>"):
-        # NB: a key that is NOT NULL may be NULL where ROLLUP leaves it out
-        became = any(now.nullable and not was.nullable for was, now in zip(given, new.args, strict=True))
-        return replace(new, nullable=new.nullable or became)
-    return new
 
 
 def show_literal(literal: Literal) -> str:

@@ -1,7 +1,6 @@
 """Folding of NULLs at compile time."""
 
 from squallpy.base.types import BOOLEAN
-from squallpy.functions.registry import OPERATIONS
 from squallpy.logical.coercion import coerce_exactly
 from squallpy.logical.expression_builders import coalesce
 from squallpy.logical.expressions import (
@@ -17,6 +16,7 @@ from squallpy.logical.expressions import (
     conjuncts,
     disjunction,
     disjuncts,
+    is_strict,
     not_null,
     transform,
 )
@@ -128,14 +128,6 @@ def fold_null(expr: Expr) -> Expr | None:
         case Call() | Cast() if any(map(_is_null, children(expr))) and is_strict(expr):
             return Literal(None, expr.type)
     return None
-
-
-def is_strict(expr: Expr) -> bool:
-    """True if an expression is an operator whose result is NULL wherever an operand is."""
-    match expr:
-        case Call(name):
-            return name not in ("and", "or", "in") and OPERATIONS[name].nulls not in ("never", "all", "own")
-    return isinstance(expr, Cast)
 
 
 def _is_null(expr: Expr) -> bool:

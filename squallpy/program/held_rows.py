@@ -12,7 +12,8 @@ from dataclasses import replace
 from squallpy.base.records import dataclass
 from squallpy.base.rings import Ring
 from squallpy.catalog.relation import COMPUTED, Relation
-from squallpy.logical.expressions import FALSE, Column, Expr, columns, replace_known, substitute
+from squallpy.logical.expression_builders import replace_known
+from squallpy.logical.expressions import FALSE, Column, Expr, columns, substitute
 from squallpy.program.calculus import Assign, Cmp, Factor, Lane, Rel, rename_column, rename_factor, variables
 from squallpy.program.trigger_program import Statement
 from squallpy.program.views import Monomial, Ref, View

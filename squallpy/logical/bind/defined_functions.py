@@ -25,8 +25,7 @@ from squallpy.logical.bind.python_functions import bind_python
 from squallpy.logical.bind.scope import FromItem, Scope
 from squallpy.logical.coercion import cast, coerce_exactly
 from squallpy.logical.constant_folding import Evaluate
-from squallpy.logical.expression_builders import is_nullable
-from squallpy.logical.expressions import Call, Column, Expr, Literal, Rewriter
+from squallpy.logical.expressions import Call, Column, Expr, Literal, Rewriter, is_nullable
 
 
 def define(catalog: Catalog, created: CreateFunction, evaluate: Evaluate) -> DefinedFunction:

@@ -13,7 +13,8 @@ from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime.intervals import to_value
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.scope import Scope
-from squallpy.logical.expressions import Column, Expr, columns, replace_known
+from squallpy.logical.expression_builders import replace_known
+from squallpy.logical.expressions import Column, Expr, columns
 from squallpy.logical.nested_order import in_order
 from squallpy.logical.nodes import Limit, Node, Project, Sort
 

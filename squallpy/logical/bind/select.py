@@ -27,7 +27,8 @@ from squallpy.logical.bind.stream_windows import check_used, with_window
 from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.temporal_filters import apply_temporal_filters, reads_now, refuse_now
 from squallpy.logical.bind.time_buckets import rewrite_window_function
-from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts, replace_known
+from squallpy.logical.expression_builders import replace_known
+from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,

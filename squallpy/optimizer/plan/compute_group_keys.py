@@ -4,7 +4,8 @@
 """
 
 from squallpy.base.types import DOUBLE
-from squallpy.logical.expressions import Column, Expr, columns, replace_known, substitute
+from squallpy.logical.expression_builders import replace_known
+from squallpy.logical.expressions import Column, Expr, columns, substitute
 from squallpy.logical.first_rows import FirstRows
 from squallpy.logical.nodes import Aggregate, Filter, Join, Node, Project, Repeat, nodes
 from squallpy.logical.session_windows import SessionBounds

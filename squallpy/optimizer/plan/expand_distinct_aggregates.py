@@ -3,7 +3,8 @@
 from squallpy.base.types import INT
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.column_allocator import ColumnAllocator
-from squallpy.logical.expressions import Case, Column, Expr, Literal, columns, not_null, replace_known
+from squallpy.logical.expression_builders import replace_known
+from squallpy.logical.expressions import Case, Column, Expr, Literal, columns, not_null
 from squallpy.logical.nodes import Aggregate, Node, Project, Union
 
 ROW = Literal(1, INT)

@@ -34,6 +34,7 @@ from squallpy.logical.expressions import (
     conjuncts,
     disjunction,
     is_null,
+    is_strict,
     not_null,
     rebuild,
     substitute,
@@ -41,7 +42,7 @@ from squallpy.logical.expressions import (
     uncast,
 )
 from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, LeftJoin, Node, Project, Union
-from squallpy.logical.null_folding import coalesce_arguments, fold_nulls, is_strict
+from squallpy.logical.null_folding import coalesce_arguments, fold_nulls
 from squallpy.optimizer.pass_manager import top_down
 
 FEWEST = 3  # inputs; two are joined by fewer statements as they are
