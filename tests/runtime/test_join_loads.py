@@ -9,7 +9,7 @@ import pytest
 
 from squallpy.runtime.observers.join_loads import JoinLoads
 from squallpy.runtime.observers.metrics import source_figures
-from squallpy.runtime.observers.report import BatchReport
+from squallpy.runtime.observers.report import BatchReport, JoinReport
 from squallpy.runtime.sources.protocol import Backlog
 from squallpy.runtime.sources.source_report import SourceReport
 from squallpy.testing.engines import PartitionedEngine
@@ -50,12 +50,41 @@ def test_every_join_operator(
         (load,) = loads.note(BatchReport.of({**engine.stats, **getattr(engine, "figures", {})}))
     assert (load.kind, [*load.mapping]) == (kind, mapping)
     assert load.bound == ({1: 1.25, 2: 3.75}[len(mapping)] if kind == "grid" else None)
+    assert len(load.loads) == partitions
+    if kind in ("fixed", "hash"):
+        assert max(load.loads) == load.ilf
+    if len(mapping) == 1:  # R is at each column of joiners, S at each row; rows that are equal are one
+        ((n, m),) = mapping if kind in ("fixed", "grid") else [(1, 1)]
+        assert sum(load.loads) == pytest.approx(many * m + few * n, rel=0.01)
+    else:  # each is stored in one group, at least once
+        assert many + few <= sum(load.loads) <= 4 * (many + few)
     if kind == "fixed":  # a grid of 2 × 2 is (R/2 + S/2) / (R/4 + S) from the best, and joiners are nearly even
         least = many / 4 + few
         assert (many + few) / 2 <= load.ilf <= 1.2 * (many + few) / 2
         assert (many + few) / 2 / least <= load.ratio <= 1.2 * (many + few) / 2 / least
     else:
         assert load.ilf >= (many + few) / partitions / 2 and 1.0 <= load.ratio < 1.6
+
+
+@pytest.mark.parametrize(
+    ("options", "window", "bound"), [("", "", 1.25), (", op 'op'", "", 1.4), ("", " RANGE 1 MIN", 1.4)]
+)
+def test_the_bound_is_that_of_deletes_where_tuples_go(options: str, window: str, bound: float, tmp_path: Path) -> None:
+    clock = " TIMESTAMP BY at" if window else ""
+    script = SCRIPT.replace("BIGINT)", "BIGINT, at TIMESTAMP)").replace("')", f"'{options}){clock}")
+    engine = PartitionedEngine(4, join_operator="Dynamic")
+    engine.start(script.replace("ON_", BAND + window), tmp_path, {})
+    (load,) = JoinLoads(engine._compiled.plan).note(BatchReport(join=JoinReport([2, 2])))
+    assert load.bound == bound
+
+
+def test_joiners_without_tuples_count(tmp_path: Path) -> None:
+    engine = PartitionedEngine(4, join_operator="SHJ")
+    engine.start(SCRIPT.replace("ON_", EQUAL), tmp_path, {})
+    loads, one = JoinLoads(engine._compiled.plan), np.full(50, 7)
+    engine.push({"r": pa.table({"k": one, "a": np.arange(50)}), "s": pa.table({"k": one[:1], "b": [1]})})
+    (load,) = loads.note(BatchReport.of(engine.stats))
+    assert sorted(load.loads) == [0, 0, 0, 51] and load.ratio == 4
 
 
 def test_the_load_of_a_hypercube(tmp_path: Path) -> None:
@@ -77,6 +106,7 @@ def test_the_load_of_a_hypercube(tmp_path: Path) -> None:
     assert (load.bound, adaptive.bound, adaptive.mapping) == (None, 1.25, load.mapping)
     assert (load.kind, load.mapping, load.axes) == ("hypercube", ((2, 2, 2),), ("r", "s", "t"))
     assert 3 / 2 * rows <= load.ilf <= 1.2 * 3 / 2 * rows
+    assert sum(load.loads) == sum(adaptive.loads) == 12 * rows
     assert 1.0 <= load.ratio <= 1.2
 
 

@@ -11,7 +11,7 @@ from squallpy.physical.joins.joiner_groups import stored_load
 from squallpy.physical.joins.mapping import Side, find_best_mapping
 from squallpy.physical.joins.migration_controller import NOTHING, Controller, Sizes
 from squallpy.runtime.joiners.batch_plan import MAX_TURNS, Copying, Steady, Switched, Turn
-from squallpy.runtime.joiners.joiner_statistics import JoinerStatistics, skew, total
+from squallpy.runtime.joiners.joiner_statistics import JoinerStatistics, loads, skew, total
 from squallpy.runtime.kernels.view_container import HASHES
 
 MIN_COPIED_TUPLES = 1 << 13  # that all joiners together copy after a batch
@@ -58,17 +58,18 @@ class GridPolicy:
         """Report the mapping (of each group, where there are several) and the load of the batch that it was for.
 
         `ilf` is the tuples of a joiner of the largest group, by the relations' sizes, `ilf_ratio` that load by the best
-        mapping's (in bytes), `busiest` the tuples of the joiner with most by the mean.
+        mapping's (in bytes), `loads` the tuples of each joiner, `busiest` those of the one with most by the mean.
         """
         joiners: JoinerStatistics = stats["joiners"]
         now, mappings = self._observe(joiners), [grid.mapping for grid in self.plan.grids]
         sizes, shapes = now.controllers[0].sizes, [[m.rows, m.columns] for m in mappings]
         best = stored_load([find_best_mapping(m.joiners, sizes.r, sizes.s) for m in mappings], sizes.r, sizes.s)
+        count = sum(mapping.joiners for mapping in mappings)
         return {
             "mapping": shapes[0] if len(shapes) == 1 else shapes, "epoch": self.plan.epoch,
             "ilf": stored_load(mappings, now.held.r, now.held.s),
             "ilf_ratio": stored_load(mappings, sizes.r, sizes.s) / best if best else 1.0,
-            "busiest": skew(joiners, sum(mapping.joiners for mapping in mappings)),
+            "busiest": skew(joiners, count), "loads": loads(joiners, count),
             "migrated": self.plan.high / HASHES if isinstance(self.plan, Copying) else None,
         }  # fmt: skip
 

@@ -10,7 +10,7 @@ from squallpy.physical.joins.heavy_keys import HeavyKeys
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_controller import Sizes
 from squallpy.runtime.joiners.batch_plan import KeyMoves
-from squallpy.runtime.joiners.joiner_statistics import OTHER_KEYS, name_of_keys, skew
+from squallpy.runtime.joiners.joiner_statistics import OTHER_KEYS, loads, name_of_keys, skew
 
 MAX_MOVING_KEYS = 4  # at once: while keys move, joiners look at all their tuples, which costs a quarter of one's work
 
@@ -23,8 +23,11 @@ class KeyPolicy:
     keys: HeavyKeys
 
     def figures(self, stats: Mapping[str, Any]) -> dict[str, Any]:
-        """Report how many keys have a grid, and the tuples of the joiner with most by the mean."""
-        return {"heavy_keys": len(self.plan.heavy), "busiest": skew(stats["joiners"], self.keys.joiners)}
+        """Report how many keys have a grid, the tuples of each joiner, and of the one with most by the mean."""
+        joiners, count = stats["joiners"], self.keys.joiners
+        return {
+            "heavy_keys": len(self.plan.heavy), "busiest": skew(joiners, count), "loads": loads(joiners, count),
+        }  # fmt: skip
 
     def plan_batch(self, rows: Sizes) -> "KeyPolicy":
         """Keep the plan, which does not depend on how many rows come."""

@@ -14,7 +14,7 @@ from squallpy.physical.joins.migration_controller import Sizes
 from squallpy.physical.plan import CubePlan, Plan
 from squallpy.runtime.joiners.batch_plan import OnHypercube
 from squallpy.runtime.joiners.grid_migration_policy import MIN_LOAD_RATIO
-from squallpy.runtime.joiners.joiner_statistics import OTHER_KEYS, JoinerStatistics, skew, total
+from squallpy.runtime.joiners.joiner_statistics import OTHER_KEYS, JoinerStatistics, loads, skew, total
 
 MAX_LOAD_RATIO = 1.25  # of the load by that with the best parts: then a decision does not wait for more tuples
 
@@ -48,7 +48,8 @@ class HypercubePolicy:
             return {"mapping": list(cube.parts), "heavy_keys": len(self.plan.heavy)}
         return {
             "mapping": list(cube.parts), "epoch": self.moved, "ilf": cube.load(now._inputs), "ilf_ratio": now._ratio,
-            "busiest": skew(stats["joiners"], cube.joiners), "heavy_keys": len(self.plan.heavy),
+            "busiest": skew(stats["joiners"], cube.joiners), "loads": loads(stats["joiners"], cube.joiners),
+            "heavy_keys": len(self.plan.heavy),
         }  # fmt: skip
 
     def plan_batch(self, rows: Sizes) -> "HypercubePolicy":

@@ -24,7 +24,13 @@ def total(joiners: JoinerStatistics, name: str) -> int:
     return sum(joiner[name] for joiner in joiners.values())
 
 
+def loads(joiners: JoinerStatistics, count: int) -> list[int]:
+    """List the tuples that each of `count` joiners has now, by its number."""
+    held = {int(number): joiner["R"] + joiner["S"] for number, joiner in joiners.items()}
+    return [held.get(number, 0) for number in range(count)]
+
+
 def skew(joiners: JoinerStatistics, count: int) -> float:
     """Divide the tuples of the joiner with most by the mean of `count` joiners."""
-    held = [joiner["R"] + joiner["S"] for joiner in joiners.values()]
+    held = loads(joiners, count)
     return max(held) * count / sum(held) if any(held) else 1.0

@@ -22,7 +22,7 @@ from squallpy.physical.joins.range_partitioning import (
 from squallpy.physical.plan import Plan
 from squallpy.runtime.joiners.band_positions import CAME, HELD, SAMPLED, SAMPLED_LATER, Counts, histogram_of_counts
 from squallpy.runtime.joiners.batch_plan import OnRanges, RangeMove
-from squallpy.runtime.joiners.joiner_statistics import JoinerStatistics, skew
+from squallpy.runtime.joiners.joiner_statistics import JoinerStatistics, loads, skew
 
 MAX_MATRIX_LOAD = 0.8  # of the join matrix's: a band join is partitioned by ranges if its joiners have less
 MOST_MOVED = 1 << 15  # tuples of a joiner: regions that are drawn anew are those of the next batch up to so many each
@@ -74,6 +74,7 @@ class RangePolicy:
         return {
             "mapping": [[grid.mapping.rows, grid.mapping.columns] for grid in ranges.grids], "epoch": self.drawn,
             "ilf": float(_observe(joiners)[1]), "ilf_ratio": self.ratio, "busiest": skew(joiners, self.joiners),
+            "loads": loads(joiners, self.joiners),
         }  # fmt: skip
 
     def plan_batch(self, rows: Sizes) -> "RangePolicy":

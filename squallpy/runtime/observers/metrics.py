@@ -21,8 +21,8 @@ those under the best mapping, "busiest" the ratio of the largest joiner to the m
 completed migrations, "migrated" the completed fraction of a running one (null: none runs), "copied" the tuples that
 joiners sent each other. By ranges "mapping" has the grid of each. Under Hybrid, "heavy_keys" have grids of their own,
 on a hypercube cells. On several partitions, "joins" has for each join, under any operator, its "mapping" by group or
-range, with the "axes" that it counts, the tuples of its most loaded joiner ("ilf"), the "ratio" of that to the best,
-and the "bound" that the operator keeps (null: it keeps none).
+range, with the "axes" that it counts, the tuples of each joiner ("loads"), by number, those of the most loaded one
+("ilf"), the "ratio" of that to the best, and the "bound" that the operator keeps (null: none).
 
 "sources" has for each source of streams without end its "freshness", the seconds from the commit of the batch's first
 row at the source until it was visible, and what is unread there, in rows and as the age of the first of them

@@ -28,6 +28,7 @@ class JoinReport:
         ilf: The tuples of a joiner.
         ilf_ratio: The bytes of a joiner by those under the best mapping.
         busiest: The tuples of the largest joiner by the mean.
+        loads: The tuples of each joiner.
         epoch: The number of completed migrations.
         migrated: The completed fraction of a running migration.
         copied: Tuples that joiners sent each other.
@@ -38,6 +39,7 @@ class JoinReport:
     ilf: float | None = None
     ilf_ratio: float | None = None
     busiest: float | None = None
+    loads: Sequence[int] | None = None
     epoch: int | None = None
     migrated: float | None = None
     copied: int | None = None
