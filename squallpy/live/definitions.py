@@ -49,7 +49,7 @@ _CLASSES: Mapping[str, tuple[type, ...]] = {
 
 
 class Definitions:
-    """The streams, tables, views and sinks of a session.
+    """The streams, tables, views, sinks and functions of a session.
 
     Args:
         refresh: Notes the definitions and, told that queries have changed, keeps fresh what they say; or raises.

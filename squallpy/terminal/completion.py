@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"[\w.]*$")
 _AFTER_NAME = {"from", "join", "describe", "desc", "subscribe", "to", "view", "table", "stream", "sink", ","}
-_SHOWN = ("STREAMS", "TABLES", "VIEWS", "SINKS", "QUERIES", "SETTINGS")
+_SHOWN = ("STREAMS", "TABLES", "VIEWS", "SINKS", "FUNCTIONS", "QUERIES", "SETTINGS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _candidates(word: str, statement: str, session: "OpenSession | None") -> lis
         return _columns_of(word.rpartition(".")[0], tokens, session)
     if last in _AFTER_NAME and (last != "," or _is_in_from(upper)):
         return [*_names(session), *_keywords(word)]
-    return [*_columns(tokens, session), *_functions(), *_keywords(word), *_names(session)]
+    return [*_columns(tokens, session), *_functions(session), *_keywords(word), *_names(session)]
 
 
 def _is_in_from(upper: Sequence[str]) -> bool:
@@ -90,9 +90,11 @@ def _is_in_from(upper: Sequence[str]) -> bool:
 def _names(session: "OpenSession | None") -> list[Candidate]:
     if session is None:
         return []
+    from squallpy.catalog.functions import DefinedFunction
     from squallpy.live.definitions import kind_of
 
-    return [Candidate(each.name, kind_of(each).lower()) for each in list(session.catalog.entries.values())]
+    entries = [each for each in list(session.catalog.entries.values()) if not isinstance(each, DefinedFunction)]
+    return [Candidate(each.name, kind_of(each).lower()) for each in entries]
 
 
 def _columns(tokens: Sequence[str], session: "OpenSession | None") -> list[Candidate]:
@@ -126,11 +128,14 @@ def _fields(name: str, session: "OpenSession") -> list[Candidate]:
         return []
 
 
-def _functions() -> list[Candidate]:
+def _functions(session: "OpenSession | None") -> list[Candidate]:
+    """List the functions that are declared, and those of SQL."""
     from squallpy.functions.registry import AGGREGATES, SCALARS, WINDOWS
 
+    declared = session.catalog.functions if session else []
     names = sorted({*AGGREGATES, *SCALARS, *WINDOWS})
-    return [Candidate(f"{name}(", "function") for name in names if name.isidentifier()]
+    known = [Candidate(f"{name}(", "function") for name in names if name.isidentifier()]
+    return [*(Candidate(f"{each.called}(", each.declaration) for each in declared), *known]
 
 
 def _keywords(word: str) -> list[Candidate]:

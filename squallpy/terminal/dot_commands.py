@@ -111,7 +111,7 @@ def _show(what: str) -> Run:
 
 
 def _tables(shell: "Shell", _: Sequence[str]) -> None:
-    """List streams, tables, views and sinks."""
+    """List streams, tables, views, sinks and functions."""
     from squallpy.live.definitions import kind_of
 
     entries = list(shell.session.catalog.entries.values())
@@ -230,7 +230,7 @@ def _table(**columns: Sequence[object]) -> "pa.Table":
 
 COMMANDS: tuple[Command, ...] = (
     Command((".help", ".h", "\\?", "\\h"), "[COMMAND]", "this list, or a part of it", _help),
-    Command((".tables", "\\d", "\\dt"), "", "streams, tables, views and sinks", _tables),
+    Command((".tables", "\\d", "\\dt"), "", "streams, tables, views, sinks and functions", _tables),
     Command((".schema", "\\d"), "[NAME]", "the columns of one, or of all, with their types", _schema),
     Command((".streams",), "", "streams and their columns", _show("STREAMS")),
     Command((".views", "\\dv"), "", "views and their queries", _show("VIEWS")),

@@ -14,6 +14,7 @@ CREATE STREAM orders (oid BIGINT, total DECIMAL(10,2)) USING pushed;
 CREATE STREAM items (oid BIGINT, price DOUBLE) USING pushed;
 CREATE MATERIALIZED VIEW revenue AS SELECT oid, SUM(price) AS total_price FROM items GROUP BY oid;
 CREATE MATRIX m (2, 2) FROM STREAM items (oid, oid, price);
+CREATE FUNCTION tax_of(price DOUBLE) RETURNS DOUBLE RETURN price * 0.19;
 """
 
 
@@ -42,6 +43,9 @@ def completed(text: str, session: LiveSession | None) -> tuple[str, list[str]]:
         ("SELECT revenue.total", "revenue.total", ["revenue.total_price"]),
         ("SELECT REGR_SL", "REGR_SL", ["REGR_SLOPE("]),
         ("SHOW str", "str", ["STREAMS"]),
+        ("SHOW fu", "fu", ["FUNCTIONS"]),
+        ("SELECT tax_o", "tax_o", ["tax_of("]),
+        ("SELECT * FROM tax_o", "tax_o", []),
         ("SET batch", "batch", ["batch_rows"]),
         ("CREATE STREAM r (a INT) USING par", "par", ["parquet"]),
         ("CREATE STREAM r (a INT) USING csv OPTIONS (wa", "wa", ["watch"]),

@@ -161,7 +161,7 @@ def fault_commands(squall: Squall, command: str, error: str) -> None:
 
 def golden_help_lists_all_commands(squall: Squall) -> None:
     text = squall("-c", ".help").out
-    assert " ".join(text.splitlines()[1].split()) == ".tables \\d \\dt streams, tables, views and sinks"
+    assert " ".join(text.splitlines()[1].split()) == ".tables \\d \\dt streams, tables, views, sinks and functions"
     assert squall("-c", "\\? timer").out.split()[:3] == [".timer", "[on|off]", "\\timing"]
     assert squall("-c", ".help tmer").err.endswith('did you mean ".timer"?\n')
 
