@@ -1,6 +1,12 @@
 """Compiled kernels are taken from the cache only while the files that they inline are as they were."""
 
+import importlib
+import inspect
+import pkgutil
+import re
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,3 +71,36 @@ def test_compiled_code_calls_no_entry_point() -> None:
     calling = KERNELS.pop()
     with pytest.raises(TypeError, match=r"clear_records is an entry point: compiled code takes its py_func"):
         calling._dispatcher.compile(calling._signature)
+
+
+MODULES = ("runtime.formats", "runtime.connectors.kafka.message_kernel", "runtime.joiners")
+
+
+def test_no_kernel_of_any_module_calls_another() -> None:
+    """Those of formats and connectors are compiled at their first call alone."""
+    for name in MODULES:
+        module = importlib.import_module(f"squallpy.{name}")
+        for each in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{module.__name__}."):
+            with suppress(ImportError):  # of what an extra installs
+                importlib.import_module(each.name)
+    kernel_precompilation._every()
+    entries = {id(each.function): each.name for each in KERNELS}
+    package = Path(kernel_compiler.__file__).parents[2]
+    files = [file for file in package.rglob("*.py") if re.search(r"^@kernel", file.read_text(), re.MULTILINE)]
+    assert {file.stem for file in files} <= {each.name.split(".")[-2] for each in KERNELS}
+    calls = {each.name: entries[id(part)] for each in KERNELS for part in parts(each.function) if id(part) in entries}
+    assert not calls
+
+
+def parts(compiled: Any) -> list[Any]:
+    """What a compiled function calls that is compiled, itself and by others."""
+    found = list[Any]()
+    left = [compiled]
+    while left:
+        code = left.pop().py_func
+        outer = inspect.getclosurevars(code)
+        for value in {**outer.globals, **outer.nonlocals}.values():
+            if hasattr(value, "py_func") and not any(value is each for each in found):
+                found.append(value)
+                left.append(value)
+    return found

@@ -19,7 +19,7 @@ from squallpy.base.records import dataclass
 from squallpy.runtime.formats.csv import fits_precision
 from squallpy.runtime.formats.line_index import BYTES
 from squallpy.runtime.kernels.intrinsics import copy_bytes, load, load8, lowest
-from squallpy.runtime.kernels.kernel_compiler import GIVEN_VECTOR, address, inlined, kernel
+from squallpy.runtime.kernels.kernel_compiler import GIVEN_VECTOR, address, called, inlined, kernel
 
 SKIPPED, EXACT, FLOATING, TEXT = range(4)  # what becomes of a value
 _TOKEN = re.compile(rb'[ \t]*([{}:,]|"[^"\\\x00-\x1f]*"|[^ \t\r\n{}\[\]:,"\\]+)')
@@ -223,7 +223,7 @@ def _end_of_text(place: int, at: int, end: int) -> int:
     return at
 
 
-@kernel(f"int64({BYTES}, int64, int64)")
+@called
 def _number(data: Any, at: int, end: int) -> int:
     """Look at a token: 2 for a number without an exponent, 1 for one that has one, 0 for anything else."""
     if at < end and data[at] == 45:
