@@ -181,7 +181,9 @@ class Start:
 
     def __init__(self, joins: dict[int, str]) -> None:
         program = SimpleNamespace(relations=())
-        self.plan = SimpleNamespace(joins=joins, partitions=2, grid=None, hypercube=None, groups=False, program=program)
+        self.plan = SimpleNamespace(
+            joins=joins, partitions=2, grid=None, hypercube=None, groups=False, windows={}, program=program
+        )
 
 
 class StopWhenIdle(Observer):

@@ -47,10 +47,9 @@ def bind_cast(s: "Scalars", node: exp.Cast) -> Expr:
 
 def cut_seconds(node: exp.Cast | exp.TryCast, value: Expr) -> Expr:
     """Cut the fraction of a second to the digits that TIMESTAMP(3) names, of six."""
-    digits = [int(each.name) for each in node.args["to"].expressions]
-    if value.type != TIMESTAMP or not digits or digits[0] >= 6:
-        return value
-    return last_multiple(value, 10 ** (6 - digits[0]))
+    written = node.args["to"].expressions if value.type == TIMESTAMP else ()
+    digits = int(written[0].name) if written else 6
+    return value if digits >= 6 else last_multiple(value, 10 ** (6 - digits))
 
 
 def note_lost_fraction(s: "Scalars", node: exp.Expr, value: Expr, target: Type) -> None:
