@@ -78,7 +78,7 @@ def _value(parser: Any) -> exp.Expr:
         value.meta[MADE] = True
     if value.meta.get(MADE):
         return value
-    return exp.Anonymous(this="TO_JSON", expressions=[value])
+    return _call("TO_JSON", value)
 
 
 def _inside(value: exp.Expr) -> exp.Expr:
@@ -97,7 +97,7 @@ def _or_null(value: exp.Expr, absent: bool) -> exp.Expr:
 
 def _member(key: exp.Expr, value: exp.Expr, absent: bool) -> exp.Expr:
     """Write a member of an object; NULL if its value is, and is left out."""
-    name = exp.Anonymous(this="TO_JSON", expressions=[exp.cast(key.copy(), "text")])
+    name = _call("TO_JSON", exp.cast(key.copy(), "text"))
     return exp.DPipe(this=exp.DPipe(this=name, expression=_text(":")), expression=_or_null(value.copy(), absent))
 
 

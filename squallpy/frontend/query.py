@@ -176,8 +176,12 @@ def _is_of_with(table: "exp.Table") -> bool:
 
 def read_query(script: ScriptText, tree: "Parsed") -> SelectText:
     """Parse the query of a `query` node."""
-    token = tree.children[0]
-    return parse_select(script, token.start_pos, token.start_pos + len(token.rstrip()))
+    return parse_select(script, *extent(tree.children[0]))
+
+
+def extent(token: "Parsed") -> tuple[int, int]:
+    """Return where a token of a script begins, and where it ends without the blanks behind it."""
+    return token.start_pos, token.start_pos + len(token.rstrip())
 
 
 def refuse_empty_names(script: ScriptText, start: int, tokens: list[Any]) -> None:

@@ -8,8 +8,8 @@ from squallpy.catalog.matrices import Matrix, MatrixProgramDefinition
 from squallpy.catalog.variable_orders import OrderText
 from squallpy.frontend.ddl import declare, name_of, read_type, relation_name, token_span
 from squallpy.frontend.grammars import Parsed, display_name, load_grammar
+from squallpy.frontend.query import extent, read_returned
 from squallpy.frontend.query import read_query as query
-from squallpy.frontend.query import read_returned
 from squallpy.frontend.session_statements import session_statement
 from squallpy.frontend.sink_ddl import read_sink
 from squallpy.frontend.source_text import START, ScriptText, SourcePosition, with_backslashes, word_at
@@ -113,7 +113,7 @@ def create_function(script: ScriptText, tree: Parsed) -> CreateFunction:
         str(name),
         tuple((name_of(each), read_type(script, type)) for each, type in zip(names, types, strict=True)),
         read_type(script, returns),
-        _body(script, returned) if returned.type == "BODY" else read_returned(script, *_trimmed(returned)),
+        _body(script, returned) if returned.type == "BODY" else read_returned(script, *extent(returned)),
         span,
         tuple(token_span(script, each.children[0]) for each in names),
         existing(replaces, keeps, span),
@@ -154,12 +154,6 @@ def _body(script: ScriptText, token: "Token") -> Body:
     """Return the text between $$ and $$."""
     assert token.start_pos is not None and token.end_pos is not None
     return Body(script, token.start_pos + 2, token.end_pos - 2)
-
-
-def _trimmed(token: "Token") -> tuple[int, int]:
-    """Return where a token begins, and where it ends without the blanks behind it."""
-    assert token.start_pos is not None
-    return token.start_pos, token.start_pos + len(token.rstrip())
 
 
 def syntax_error(script: ScriptText, parser: "Lark", error: "UnexpectedInput", end: int | None = None) -> SquallError:

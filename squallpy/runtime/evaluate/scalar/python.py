@@ -21,7 +21,7 @@ from squallpy.functions.scalar.python import NAME
 from squallpy.logical.expressions import Call, Literal
 from squallpy.runtime.evaluate.evaluator_table import Evaluated, distinct_rows, evaluator, numbered_values
 from squallpy.runtime.evaluate.held_values import held_text
-from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, arrow_type, from_arrow, full, to_arrow
+from squallpy.runtime.evaluate.vectors import Vec, VectorFrame, VectorFunction, arrow_type, from_arrow, to_arrow
 
 _KEPT = 256  # compiled definitions in memory
 
@@ -45,8 +45,7 @@ def python_function(call: Call, args: Evaluated) -> VectorFunction:
     types = [each.type for each in given]
 
     def run(frame: VectorFrame) -> Vec:
-        vecs = [full(arg(frame), type, frame.rows) for arg, type in zip(args[1:], types, strict=True)]
-        numbered = [_values(vec, type, frame.rows) for vec, type in zip(vecs, types, strict=True)]
+        numbered = [_values(arg(frame), type, frame.rows) for arg, type in zip(args[1:], types, strict=True)]
         rows, of = distinct_rows(numbered, frame.rows)
         chosen = [[values[number] for number in numbers[rows].tolist()] for values, numbers in numbered]
         calls = zip(*chosen, strict=True) if chosen else [()] * len(rows)
@@ -58,7 +57,7 @@ def python_function(call: Call, args: Evaluated) -> VectorFunction:
 
 def _values(vec: Vec, type: Type, rows: int) -> tuple[list[Any], Any]:
     """List the values of a column that differ, as Python has them, with the number of each row's."""
-    values, numbers = numbered_values(Vec(to_arrow(vec, type, rows), vec.valid))
+    values, numbers = numbered_values(Vec(to_arrow(vec, type, rows)))
     return [value if value is None else _of_json(value, type) for value in values] if type.nested else values, numbers
 
 
