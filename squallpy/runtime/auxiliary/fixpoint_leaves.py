@@ -12,12 +12,14 @@ from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.runtime.auxiliary.fixpoint_rules import AtomRows, DeltaPlan, RelationId, Stored, slices_of
 from squallpy.runtime.auxiliary.maintainer import COUNT, TouchedGroups
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.fixpoint_steps import changed_rows
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.messages.deltas import numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
 
 LEAF = "leaf"  # before the number of a leaf in the name of its pool; other pools have the number of a table there
+_ANY_NUMBER = 2**63 - 1
 Own = Callable[[int, Words, Dictionary], Words]
 """Function that lists which rows of a recursive table, given by its place, this partition derives of all that do."""
 
@@ -35,8 +37,8 @@ class FixpointLeaves:
         self._columns = [leaf.slots for leaf in kind.leaves]
         self._source, self._count = aux.source.name, aux.source.payload.offsets[aux.output.count]
         keys = aux.source.keys
-        self._number, self._is_set = keys.index(kind.number), is_set
-        self._slots = [[keys.index(slot) for slot in slots] for slots in self._columns]
+        self._number, self._most = keys.index(kind.number), 1 if is_set else _ANY_NUMBER
+        self._slots = [np.array([keys.index(slot) for slot in slots], np.int64) for slots in self._columns]
 
     def layouts(self, plans: Iterable[DeltaPlan]) -> Iterator[PoolLayout]:
         """Yield the pools, with the slices by which rules look rows up."""
@@ -59,15 +61,9 @@ class FixpointLeaves:
     ) -> Iterator[tuple[RelationId, AtomRows]]:
         """Bring one leaf after the other up to date, and yield what changed in it."""
         keys, before = touched
-        now = store.pool(self._source).get(keys)[:, self._count]
-        old = before[:, self._count]
-        if self._is_set:
-            times = (now > 0).astype(np.int64) - (old > 0)
-        else:
-            times = np.maximum(now, 0) - np.maximum(old, 0)
+        now = store.pool(self._source).get(keys)
         for at, slots in enumerate(self._slots):
-            mine = np.flatnonzero((keys[:, self._number] == at) & (times != 0))
-            if len(mine):
-                own, relation = np.ascontiguousarray(keys[mine][:, slots]), (False, at)
-                stored[relation].pool.upsert(own, np.ascontiguousarray(times[mine])[:, None])
-                yield relation, AtomRows(own, np.zeros(len(mine), np.int64), times[mine])
+            rows, times = changed_rows(keys, before, now, self._count, self._number, at, slots, self._most)
+            if len(times):
+                stored[False, at].pool.upsert(rows, times[:, None])
+                yield (False, at), AtomRows(rows, np.zeros(len(times), np.int64), times)

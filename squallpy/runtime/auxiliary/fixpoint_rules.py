@@ -209,6 +209,9 @@ class RuleEvaluator:
             picks = np.array([_pick(id, ids, own) for id in following], np.int64)
             self._steps.append(_Step(following, picks, _places(probe, ids)))
             ids = following
+        # NB: new·new − old·old = 2·new·δ − δ·δ, so what several atoms have changed at once is taken away again
+        same = [probe.occurrence for probe in plan.probes_of(self.relation) if probe.occurrence > plan.start]
+        self._changed_atoms = [also for count in range(len(same) + 1) for also in combinations(same, count)]
         self._is_made = bool(plan.probes) and ids == items
         """True if the columns after the last join are those of the rule's table."""
 
@@ -229,19 +232,14 @@ class RuleEvaluator:
         Args:
             changed: The same changes in a pool, if other atoms may read them, too.
         """
-        plan, out = self._plan, []
-        same = [probe.occurrence for probe in plan.probes_of(self.relation)]
-        # NB: new·new − old·old = 2·new·δ − δ·δ, so what several atoms have changed at once is taken away again
-        later = [n for n in same if n > plan.start]
-        for count in range(len(later) + 1):
-            for also in combinations(later, count):
-                assert changed is not None or not also
-                sign = -1 if count % 2 else 1
-                sources = [changed if p.occurrence in also else None for p in plan.probes]
-                found = self._evaluate(given, stored, sources, names)
-                if found is not None:
-                    keys, ranks, times = found
-                    out.append((keys, ranks, times * sign if sign < 0 else times))
+        out = []
+        for also in self._changed_atoms:
+            assert changed is not None or not also
+            sources = [changed if p.occurrence in also else None for p in self._plan.probes]
+            found = self._evaluate(given, stored, sources, names)
+            if found is not None:
+                keys, ranks, times = found
+                out.append((keys, ranks, -times if len(also) % 2 else times))
         return out
 
     def _evaluate(
@@ -324,9 +322,12 @@ class RuleEvaluators:
 
     def __init__(self, plans: Sequence[DeltaPlan], types: Sequence[Sequence[Column]]) -> None:
         self.plans, self._of_relation = plans, defaultdict[RelationId, list[RuleEvaluator]](list)
+        self._repeated = set[RelationId]()  # those that a rule reads more than once
         for plan in plans:
             evaluator = RuleEvaluator(plan, types[plan.rule.table])
             self._of_relation[evaluator.relation].append(evaluator)
+            if plan.probes_of(evaluator.relation):
+                self._repeated.add(evaluator.relation)
 
     def derive(
         self, relation: RelationId, rows: AtomRows, stored: Mapping[RelationId, Stored], names: Dictionary
@@ -335,10 +336,8 @@ class RuleEvaluators:
 
         Yielded are the rule, keys, the iterations in which they are derived, and how often.
         """
-        evaluators, changed = self._of_relation[relation], None
-        if any(sum(relation_of(a) == relation for a in e.rule.atoms) > 1 for e in evaluators):
-            changed = _pool_of_changes(self.plans, relation, rows)
-        for evaluator in evaluators:
+        changed = _pool_of_changes(self.plans, relation, rows) if relation in self._repeated else None
+        for evaluator in self._of_relation[relation]:
             for keys, iterations, times in evaluator(rows, stored, changed, names):
                 yield evaluator.rule, keys, iterations, times
 

@@ -21,11 +21,10 @@ from squallpy.runtime.kernels.content_hash import from_zero, hash_columns
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_columns import pack_decimal128
-from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.deltas import Delta, encode, rank_of
 from squallpy.runtime.messages.grouping import Grouping
 from squallpy.runtime.state.pool_names import PoolName, Role
-from squallpy.runtime.time.unmatched_deletes import COUNTS, entries
+from squallpy.runtime.time.unmatched_deletes import entries
 
 
 class Feeder:
@@ -60,14 +59,13 @@ class LedgerEntries:
         self._feed, self._partitions = feed, partitions
         self.name = PoolName(feed.relation.name, Role.LEDGER)
         self._types = {f.name: f.type for f in feed.relation.fields}
-        self._scratch = Pool(1, COUNTS)
 
     def __call__(self, table: pa.RecordBatch) -> list[tuple[int, Delta]]:
         """List the inserts and deletes of a batch, each with the fixed partition of its row."""
         mult = _multiplicities(table)
         if not self._feed.relation.has_ledger or mult is None:
             return []
-        keys, words = entries(self._hashes(table), mult, self._scratch)
+        keys, words = entries(self._hashes(table), mult)
         if self._partitions == 1:
             return [(0, Delta(self.name, keys, words))] if len(keys) else []
         place = keys[:, 0] % self._partitions

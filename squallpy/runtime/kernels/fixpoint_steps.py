@@ -1,6 +1,7 @@
 """Steps of semi-naive iteration over pools: joins of changed rows with records, derivations added up, and their effect.
 
 combine_rows   rows (x, z) and records (z, y) that match   →   derivations (x, y), with their rank and number
+changed_rows   (0, 1, 3): 2 → 0, (1, 5): 0 → 1             →   of leaf 0 (1, 3): −2
 add_up_rows    (1, 3): 1, (1, 4): 1, (1, 3): −1            →   (1, 4): 1
 settle_rows    a row of rank 2 with 1 derivation, of which 1 goes in iteration 2     →   GONE
 """
@@ -106,6 +107,32 @@ def add_up_rows(rows: Vector, times: Vector) -> tuple[Words, Words]:
                 sums[kept] = sums[i]
             kept += 1
     return out[:kept], sums[:kept]
+
+
+@kernel(
+    f"Tuple(({MATRIX}, {VECTOR}))({GIVEN_MATRIX}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64, int64, int64, {GIVEN_VECTOR},"
+    " int64)"
+)
+def changed_rows(
+    groups: Vector, before: Vector, now: Vector, count: int, number: int, leaf: int, slots: Vector, most: int
+) -> tuple[Words, Words]:
+    """List the rows of a leaf that came or, below 0, went, and how often, from the groups of a view of all leaves.
+
+    Args:
+        before: Payloads of the groups, and `now`; the word `count` tells how often a row is there, if that is above 0.
+        number: The column of a group that tells the leaf; and `slots` those that have the columns of its rows.
+        most: No row is there more often than that: 1 if how often does not matter.
+    """
+    n, width, found = groups.shape[0], len(slots), 0
+    rows, times = np.empty((n, width), np.int64), np.empty(n, np.int64)
+    for i in range(n):
+        change = min(max(now[i, count], 0), most) - min(max(before[i, count], 0), most)
+        if groups[i, number] == leaf and change != 0:
+            for j in range(width):
+                rows[found, j] = groups[i, slots[j]]
+            times[found] = change
+            found += 1
+    return rows[:found], times[:found]
 
 
 @kernel(f"{MATRIX}({VECTOR}, {GIVEN_MATRIX}, {GIVEN_VECTOR}, {GIVEN_VECTOR}, int64)")

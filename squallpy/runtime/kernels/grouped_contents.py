@@ -140,11 +140,24 @@ def _raise_levels(frame: Vector, source: int, target: int, raised: Vector) -> No
                 raised[top] = other
 
 
-@kernel(f"void({VECTOR}, {GIVEN_VECTOR})")
-def raise_sources(frame: Vector, numbers: Vector) -> None:
-    """Let nodes be on the level before that of all that they derive, if theirs is lower; the highest come first."""
-    levels = frame[LEVELS]
-    for i in range(len(numbers)):
+@kernel(f"void({VECTOR}, {GIVEN_MATRIX})")
+def raise_sources(frame: Vector, edges: Vector) -> None:
+    """Let nodes be on the level before that of all that they derive, if theirs is lower; the highest come first.
+
+    Args:
+        edges: The steps that have changed, with the nodes in their first column.
+    """
+    levels, n = frame[LEVELS], edges.shape[0]
+    ends, numbers = np.zeros(DEEPEST + 2, np.int64), np.empty(n, np.int64)
+    for i in range(n):
+        ends[DEEPEST - load(levels, edges[i, 0]) + 1] += 1
+    for level in range(DEEPEST):
+        ends[level + 1] += ends[level]
+    for i in range(n):
+        level = DEEPEST - load(levels, edges[i, 0])
+        numbers[ends[level]] = edges[i, 0]
+        ends[level] += 1
+    for i in range(n):
         head, above = steps_of(frame, numbers[i]), DEEPEST + 1
         targets, steps = targets_of(head, frame[STEPS]), min(load32(head, 0) >> 1, _LOOKED_AT)
         for j in range(steps):

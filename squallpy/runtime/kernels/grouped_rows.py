@@ -150,8 +150,7 @@ class GroupedRows(Container):
         self._run(
             lambda done: contents.change_steps(self._area.current(), steps, raised, done), len(steps), entries.STEPS
         )
-        levels = self._array(entries.LEVELS)[steps[:, 0]]
-        contents.raise_sources(self._area.current(), steps[np.argsort(-levels, kind="stable"), 0])
+        contents.raise_sources(self._area.current(), steps)
         return steps
 
     def learn(self, numbers: Words) -> None:

@@ -53,15 +53,15 @@ class NumberedKeys:
     def intern(self, keys: Words) -> tuple[Words, Words]:
         """Return the number of each key, which gets one if it has none, and those that are new."""
         found = self.numbers(keys)
-        missing = found < 0
-        if not missing.any():
+        missing = np.flatnonzero(found < 0)
+        if not len(missing):
             return found, _NONE
-        unknown = np.ascontiguousarray(keys[missing])
+        unknown = keys.take(missing, axis=0)
         new, _ = add_up_rows(unknown, np.ones(len(unknown), np.int64))
         given = self._give(len(new))
         self.pool.upsert(new, given[:, None] + 1)
         self.keys[given] = new
-        found[missing] = self.numbers(unknown)
+        found[missing] = given if len(new) == len(unknown) else self.numbers(unknown)
         return found, given
 
     def drop(self, numbers: Words) -> None:

@@ -108,17 +108,14 @@ class Grouping:
         if self._is_sum and rows > 1:
             total = np.zeros((1, self._payload.width), np.int64)
             if self._run(rows, read, mult, names, batch, total[0]):
-                self._scratch.clear()
-                self._scratch.upsert(np.empty((1, 0), np.int64), total)
-                return self._scratch.rows()
+                return _sum_of_all(total)
         found, lifting = self._run(rows, read, mult, names, batch), self._liftings[mult is not None]
         if not self._adds_up:
             return found or self._evaluate(rows, read, mult, names)
+        if not found or lifting is None:
+            return self._add_up(*(found or self._evaluate(rows, read, mult, names)))
         self._scratch.clear()
-        if found and lifting is not None:
-            self._scratch.upsert_lifted(*found, lifting)
-        else:
-            self._add(*(found or self._evaluate(rows, read, mult, names)))
+        self._scratch.upsert_lifted(*found, lifting)
         return self._scratch.rows()
 
     def program(self, counted: bool) -> tuple[Runner, Words] | None:
@@ -148,17 +145,17 @@ class Grouping:
             _fill(words, at, kind, None, times)
         if distinct and len({self._fields[key.id] for key in self._keys}) == distinct:
             return keys, words
-        self._scratch.clear()
-        self._add(keys, words)
-        return self._scratch.rows()
+        return self._add_up(keys, words)
 
-    def _add(self, keys: Words, words: Words) -> None:
-        """Add rows to the scratch pool, as one if there is only one group."""
+    def _add_up(self, keys: Words, words: Words) -> tuple[Words, Words]:
+        """Add up the payloads of equal keys; without keys, all are one group."""
         if not self._keys and len(words) > 1:
             total = np.zeros((1, self._payload.width), np.int64)
             if sum_payloads(self._scratch.frame, words, total[0]):
-                keys, words = keys[:1], total
+                return _sum_of_all(total)
+        self._scratch.clear()
         self._scratch.upsert(keys, words)
+        return self._scratch.rows()
 
     def _runner(self, steps: list[Assign | Cmp], lanes: list[Lane], counted: bool) -> Runner | None:
         """Make the program for batches with or without multiplicities."""
@@ -270,6 +267,12 @@ class Grouping:
             else:
                 _fill(words, at, kind, product(frame), mult)
         return keys, words
+
+
+def _sum_of_all(total: Words) -> tuple[Words, Words]:
+    """Return the one group of rows without keys, unless its payload is zero."""
+    count = 1 if total.any() else 0
+    return np.empty((count, 0), np.int64), total[:count]
 
 
 def lifting_of(payload: Payload, is_counted: bool) -> Words:

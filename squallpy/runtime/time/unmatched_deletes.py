@@ -12,6 +12,7 @@ import numpy as np
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.physical.plan import Plan
+from squallpy.runtime.kernels.fixpoint_steps import add_up_rows
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.state.pool_names import PoolName, Role
@@ -29,28 +30,24 @@ def ledger_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     )
 
 
-def entries(hashes: Words, mult: Words, scratch: Pool | None = None) -> tuple[Words, Words]:
+def entries(hashes: Words, mult: Words) -> tuple[Words, Words]:
     """List the changes of a batch for its ledger, without rows that cancel out."""
-    return sum_changes([(hashes.reshape(-1, 1), mult.reshape(-1, 1))], scratch)
+    keys, counts = add_up_rows(hashes.reshape(-1, 1), mult.reshape(-1))
+    return keys, counts[:, None]
 
 
-def sum_changes(changes: Sequence[tuple[Words, Words]], scratch: Pool | None = None) -> tuple[Words, Words]:
-    """Sum changes of counts, keys (n, K) and counts (n, 1) each, by key; those that cancel out are left out.
-
-    Args:
-        scratch: A pool for it; None: one that is made, which takes as long as small changes.
-    """
-    pool = Pool(changes[0][0].shape[1], COUNTS) if scratch is None else scratch
-    pool.clear()
-    for keys, counts in changes:
-        pool.upsert(np.ascontiguousarray(keys), np.ascontiguousarray(counts))
-    keys, counts = pool.rows()
-    return keys.copy(), counts.copy()
+def sum_changes(changes: Sequence[tuple[Words, Words]]) -> tuple[Words, Words]:
+    """Sum changes of counts, keys (n, K) and counts (n, 1) each, by key; those that cancel out are left out."""
+    keys, counts = (np.concatenate(parts) for parts in zip(*changes, strict=True))
+    keys, sums = add_up_rows(np.ascontiguousarray(keys), counts[:, 0])
+    return keys, sums[:, None]
 
 
 def book_entries(ledger: Pool, keys: Words, words: Words) -> int:
     """Book changes of distinct rows, and count the deletes of rows that are not there."""
     fewer = np.flatnonzero(words[:, 0] < 0)
-    before, less = ledger.get(keys[fewer])[:, 0], words[fewer, 0]
+    before = ledger.get(keys[fewer])[:, 0]
+    after = before + words[fewer, 0]
     ledger.upsert(keys, words)
-    return int((np.minimum(before, 0) - np.minimum(before + less, 0)).sum())
+    wrong = np.flatnonzero(after < 0)
+    return int((np.minimum(before[wrong], 0) - after[wrong]).sum()) if len(wrong) else 0

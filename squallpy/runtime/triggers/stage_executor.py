@@ -181,7 +181,6 @@ class StageExecutor:
         self._statements = [step for step in self._steps if isinstance(step, RunnableStatement)]
         self._statements += [step for statements in self._checked.values() for step in statements]
         self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
-        self._booked = Pool(1, COUNTS)
         self._ledger_names = [PoolName(feed.relation.name, Role.LEDGER) for feed in plan.sources]
         noted, columns = self._touched, {pool.name: pool.keys for pool in plan.pools}
         unique = [view for view in plan.unique if view.view in targets & columns.keys()]
@@ -315,7 +314,7 @@ class StageExecutor:
         given = {name: _merge(some) for name, some in parts.items()}
         for name in self._ledger_names:
             if len(parts.get(name, ())) > 1:  # NB: a row may have several readers, each of whose deltas has it once
-                given[name] = Delta(name, *entries(given[name].keys, given[name].words, self._booked))
+                given[name] = Delta(name, *entries(given[name].keys, given[name].words))
         self._fill(given)
         return given
 
