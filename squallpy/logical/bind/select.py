@@ -25,7 +25,7 @@ from squallpy.logical.bind.sessions import place_sessions
 from squallpy.logical.bind.set_operations import SET_PARTS, bind_set
 from squallpy.logical.bind.stream_windows import check_used, with_window
 from squallpy.logical.bind.subqueries import Subqueries
-from squallpy.logical.bind.temporal_filters import apply_temporal_filters, reads_now, refuse_now
+from squallpy.logical.bind.temporal_filters import apply_temporal_filters, reads_now, refuse_now, split_negation
 from squallpy.logical.bind.time_buckets import rewrite_window_function
 from squallpy.logical.expression_builders import replace_known
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts
@@ -236,7 +236,8 @@ class QueryBlock:
         plain, others = queries.split_conditions(conjuncts(condition))
         if any(map(reads_now, others)):
             refuse_now(self.ctx, clause.this)
-        timed, plain = ([c for c in plain if reads_now(c) is wanted] for wanted in (True, False))
+        parts = [part for c in plain for part in (split_negation(c) if reads_now(c) else [c])]
+        timed, plain = ([c for c in parts if reads_now(c) is wanted] for wanted in (True, False))
         if plain:
             plan = Filter(guard_series(self.ctx, plan, plain), conjunction(plain))
         plan = apply_temporal_filters(self.ctx, plan, timed, clause.this)

@@ -4,6 +4,8 @@
     at + INTERVAL n MINUTE > NOW()                     →     the same of a column that is computed
     d >= DATE_TRUNC('MONTH', CURRENT_DATE)             →     Window d >= DATE_TRUNC('MONTH', DATE_TRUNC('DAY', NOW()))
     d = CURRENT_DATE                                   →     Window d >= … AND d <= DATE_TRUNC('DAY', NOW())
+    NOT at < NOW()                                     →     Window at >= NOW()
+    d IS NULL OR d > NOW()                             →     Window COALESCE(d, TIMESTAMP '9999-12-31') > NOW()
 
 NOW() is the time of the batch. It is a call of `now`, which stands in no plan: the conditions that read it become
 windows around the input that has the time.
@@ -23,13 +25,27 @@ from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime import intervals
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.coercion import cast, coerce
-from squallpy.logical.expressions import MIRRORED, Call, Cast, Column, Expr, Literal, children, columns
+from squallpy.logical.expression_builders import call, coalesce
+from squallpy.logical.expressions import (
+    MIRRORED,
+    Call,
+    Cast,
+    Column,
+    Expr,
+    Literal,
+    children,
+    columns,
+    conjuncts,
+    disjuncts,
+)
 from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, Window
 from squallpy.logical.retractions import is_static
 
 NAMES = ("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURDATE")
 _DATES = ("CURRENT_DATE", "CURDATE")
 _NOW = Call("now", (), TIMESTAMP, False)
+_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_EARLIEST, _LATEST = Literal(-719162 * DAY, TIMESTAMP), Literal(2932896 * DAY, TIMESTAMP)  # 0001-01-01, 9999-12-31
 
 
 def bind_now(s: Scalars, node: exp.Expr) -> Expr:
@@ -46,6 +62,16 @@ def bind_now(s: Scalars, node: exp.Expr) -> Expr:
 
 def reads_now(expr: Expr) -> bool:
     return expr == _NOW or any(map(reads_now, children(expr)))
+
+
+def split_negation(condition: Expr) -> list[Expr]:
+    """Split a condition into those that all have to be TRUE: NOT (a OR b)  →  NOT a, NOT b"""
+    match condition:
+        case Call("not", (Call("not", (same,)),)):
+            return [part for each in conjuncts(same) for part in split_negation(each)]
+        case Call("not", (Call("or") as some,)):
+            return [part for each in disjuncts(some) for part in split_negation(call("not", each))]
+    return [condition]
 
 
 def apply_temporal_filters(ctx: Context, plan: Node, conditions: list[Expr], clause: exp.Expr) -> Node:
@@ -91,6 +117,13 @@ def _bounds(condition: Expr) -> list[tuple[Expr, bool, NowBound]]:
             if steps is not None and columns(time) and not reads_now(time) and time.type.is_temporal:
                 bound, sides = NowBound(steps, op in ("<=", ">=", "=")), {">": [True], "<": [False], "=": [True, False]}
                 return [(coerce(time, TIMESTAMP), is_low, bound) for is_low in sides[op[0]]]
+        case Call("not", (Call(name, (a, b)),)) if name in _NEGATED:
+            return _bounds(call(_NEGATED[name], a, b))
+        case Call("or", (Call("is_null", (time,)), other)) | Call("or", (other, Call("is_null", (time,)))):
+            found = _bounds(other)
+            if len(found) == 1 and found[0][0] == (at := coerce(time, TIMESTAMP)):
+                ((_, is_low, bound),) = found
+                return [(coalesce(at, _LATEST if is_low else _EARLIEST), is_low, bound)]
     return []
 
 
