@@ -1,26 +1,22 @@
 """Parquet by row group, decoded once: the columns that are read, in the relation's types.
 
-The last decoded row group is cached, so that successive batches within one do not decode it again.
+The last decoded row group is cached, so that successive batches within one do not decode it again, and the next one is
+decoded ahead of time (row_groups.py).
 """
 
 import io
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import field
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from squallpy.base.errors import SquallError
-from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Field
 from squallpy.runtime.formats.arrow_rows import decode_rows
 from squallpy.runtime.formats.blocked_file import BlockedFile
@@ -29,10 +25,10 @@ from squallpy.runtime.formats.checksum import add_checksums, checksum
 from squallpy.runtime.formats.counted_table import concat_tables, table_without_columns
 from squallpy.runtime.formats.file_rows import FileRows
 from squallpy.runtime.formats.relation_files import File, reason
+from squallpy.runtime.formats.row_groups import RowGroup, RowGroupCache
 from squallpy.runtime.formats.type_conversion import Problem, is_text
 
 _FEW = 16 << 10  # bytes of a dictionary, as it is stored, of a text with few values
-KEEP = 256 << 20  # bytes of decoded row groups per process, as several files are read in turn
 
 
 class ParquetPart(BlockedFile):
@@ -57,11 +53,12 @@ class ParquetPart(BlockedFile):
         tables: list[pa.Table] = []
         wrong: dict[int, Problem] = {}
         sums, images = dict[str, int](), 0
-        at = start
+        at, key = start, (self.file, fields, op, with_checksum)
+        decode = partial(_decode, *key)
         while at < stop or not tables:
             group = max(0, min(bisect_right(self.ends, at) - 1, len(self.ends) - 2))
             first, last = (self.ends[group], self.ends[group + 1]) if self.rows else (0, 0)
-            rows = _decoded.get(self.file, group, fields, op, with_checksum)
+            rows = _decoded.get(key, group, decode)
             end = min(stop, last)
             tables.append(rows.table.slice(at - first, max(0, end - at)))
             wrong.update({first + r - start: p for r, p in rows.wrong.items() if at <= first + r < end})
@@ -69,6 +66,8 @@ class ParquetPart(BlockedFile):
             if at == first < end:
                 sums |= {name: add_checksums(sums.get(name, 0), sum) for name, sum in rows.checksums.items()}
             at = max(end, at + (last == 0))
+        if group + 2 < len(self.ends):
+            _decoded.look_ahead(key, (start, stop), (group, first, last), decode)
         return FileRows(concat_tables(tables), wrong, sums, images)
 
     def checksum(self, rows: int, names: Sequence[str]) -> int:
@@ -80,44 +79,15 @@ class ParquetPart(BlockedFile):
         return sum
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """Decoded rows, with problems of some of them, checksums by column if wanted, and images of updates."""
-
-    table: pa.Table
-    wrong: dict[int, Problem]
-    checksums: dict[str, int]
-    images: npt.NDArray[np.int64] | None
-
-
-@dataclass(slots=True)
-class RowGroupCache:
-    """A cache of decoded row groups: the last of each file, since rows are read in order.
-
-    It holds at most KEEP bytes, and always the last group.
-    """
-
-    groups: OrderedDict[Any, tuple[int, RowGroup]] = field(default_factory=OrderedDict)
-
-    def get(self, file: File, group: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool) -> RowGroup:
-        key = (file, fields, op, with_checksum)
-        known, rows = self.groups.pop(key, (None, None))
-        if rows is not None and known == group:
-            self.groups[key] = group, rows
-            return rows
-        del rows  # NB: frees its memory before the next one is decoded
-        self.groups[key] = group, (rows := _decode(file, group, fields, op, with_checksum))
-        while len(self.groups) > 1 and sum(g.table.nbytes for _, g in self.groups.values()) > KEEP:
-            self.groups.popitem(last=False)
-        return rows
-
-
 _decoded = (
     RowGroupCache()
 )  # NB: a cache of this process; entries never change, as the file's size and time are in the key
 
 
-def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool) -> RowGroup:
+def _decode(
+    file: File, fields: tuple[Field, ...], op: str | None, with_checksum: bool, group: int, is_ahead: bool = False
+) -> RowGroup:
+    """Decode a row group; `is_ahead`: in the thread for that, which has decoders of its own."""
     opened = _open(file)
     schema, rows = opened.schema_arrow, opened.metadata.row_group(group).num_rows if opened.num_row_groups else 0
     there = {name.lower(): name for name in schema.names}
@@ -129,9 +99,12 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, w
         chunks = ColumnChunks.of(file, group, names) if with_checksum and rows else None
         raw = table_without_columns(rows)
         if names and rows:
-            source = _reader(chunks.file(), opened.metadata, _few_valued(file)) if chunks else _open_decoder(file)
+            if chunks:
+                source = _reader(chunks.file(), opened.metadata, _few_valued(file))
+            else:
+                source = _open_decoder(file, is_ahead)
             raw = source.read_row_group(group, columns=names, use_threads=False)
-        raw = _fix_int96(file, group, raw) if raw.num_columns else raw
+        raw = _fix_int96(file, group, raw, is_ahead) if raw.num_columns else raw
     except DAMAGED as error:
         raise SquallError("SQ4001", f"cannot read {file.display_name}: {reason(error)}") from None
     if len(raw) != rows:
@@ -142,12 +115,12 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, w
     return RowGroup(found.table, found.wrong, chunks.checksums() if chunks else {}, found.images)
 
 
-def _fix_int96(file: File, group: int, raw: pa.Table) -> pa.Table:
+def _fix_int96(file: File, group: int, raw: pa.Table, is_ahead: bool) -> pa.Table:
     """Replace INT96 times that overflowed 64-bit microseconds by the last time, which is beyond all years."""
     columns = map(_open(file).schema.column, range(len(_open(file).schema)))
     wide = [c.path for c in columns if c.physical_type == "INT96" and c.path in raw.column_names]
     if wide:
-        seconds = _open(file, "s").read_row_group(group, columns=wide, use_threads=False)
+        seconds = _open(file, "s", is_ahead).read_row_group(group, columns=wide, use_threads=False)
         for name in wide:
             times = raw.column(name)
             is_whole = pc.equal(pc.floor_temporal(times, unit="second").cast(pa.timestamp("s")), seconds.column(name))
@@ -257,7 +230,7 @@ def _has_few(chunk: Any) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _open_decoder(file: File) -> pq.ParquetFile:
+def _open_decoder(file: File, is_ahead: bool) -> pq.ParquetFile:
     return _reader(file.open(), _open(file).metadata, _few_valued(file))
 
 
@@ -272,7 +245,8 @@ def _layout(file: File) -> tuple[pa.Schema, tuple[int, ...]]:
 
 
 @lru_cache(maxsize=64)
-def _open(file: File, int96: str = "us") -> pq.ParquetFile:
+def _open(file: File, int96: str = "us", is_ahead: bool = False) -> pq.ParquetFile:
+    """Open a file; `is_ahead`: for the thread that decodes ahead of time, as two threads cannot read by one object."""
     try:
         return _reader(file.open(), int96=int96)
     except DAMAGED as error:
