@@ -45,7 +45,9 @@ MESSAGE = 1 << 20
 _FILE = "query"
 _QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 _HINT = "send a SELECT over views"
-_KIND = re.compile(r"\s*((?:CREATE|ALTER|DROP)\s+(?:OR\s+REPLACE\s+)?(?:MATERIALIZED\s+)?\w+|\w+)", re.IGNORECASE)
+_KIND = re.compile(
+    r"\s*((?:CREATE|ALTER|DROP)\s+(?:OR\s+REPLACE\s+)?(?:TEMP(?:ORARY)?\s+)?(?:MATERIALIZED\s+)?\w+|\w+)", re.IGNORECASE
+)
 
 
 class FlightServer:

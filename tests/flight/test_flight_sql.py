@@ -104,6 +104,7 @@ REFUSED = {
     "SELECT i FROM typed": "SQ3001 query:1:1: typed is a stream",
     "SELECT i FROM of_stream": "SQ3001 query:1:1: typed is a stream",
     "CREATE OR REPLACE MATERIALIZED VIEW few AS SELECT 1": "SQ3001 CREATE OR REPLACE MATERIALIZED VIEW is not allowed",
+    "create temp view few as select 1": "SQ3001 CREATE TEMP VIEW is not allowed over Flight SQL",
     "drop view few": "SQ3001 DROP VIEW is not allowed over Flight SQL, which only reads, send a SELECT over views",
     "INSERT INTO few VALUES (1)": "SQ3001 INSERT is not allowed",
     "SET batch_rows = 1": "SQ3001 SET is not allowed",

@@ -58,6 +58,13 @@ def test_statements_are_split_outside_strings_and_comments() -> None:
     assert (statements[1].name, statements[1].columns, statements[1].query.text) == ("v", ("p",), "(SELECT a FROM r)")
 
 
+@pytest.mark.parametrize("kind", ["TEMP", "temporary", "OR REPLACE TEMP", "OR REPLACE TEMPORARY"])
+def test_temporary_views_of_other_systems_are_views(kind: str) -> None:
+    [created] = parse_script(f"CREATE {kind} VIEW v AS SELECT a FROM r", "q.sql")
+    assert isinstance(created, CreateView)
+    assert (created.name, created.query.text, created.is_materialized) == ("v", "SELECT a FROM r", False)
+
+
 def test_strings() -> None:
     assert unquote(r"'it''s'") == "it's"
     assert unquote(r"'a\tb\|'") == "a\tb|"
