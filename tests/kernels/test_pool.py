@@ -44,7 +44,7 @@ def histories(draw: st.DrawFn, domain: tuple[int, ...] = DOMAIN) -> History:
     """(key width, rings, slices, batches), a batch being a list of (key, payload) or None to clear."""
     width = draw(st.integers(0, 4))
     rings = tuple(draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=3)))
-    columns = st.lists(st.integers(0, width - 1), unique=True, min_size=1).map(tuple) if width else st.nothing()
+    columns = st.lists(st.integers(0, width - 1), unique=True).map(tuple) if width else st.nothing()
     slices = tuple(draw(st.lists(columns, max_size=2))) if width else ()
     row = st.tuples(st.tuples(*[st.sampled_from(domain)] * width), st.tuples(*[VALUES[ring] for ring in rings]))
     batches = draw(st.lists(st.none() | st.lists(row, max_size=12), min_size=1, max_size=6))
@@ -121,6 +121,24 @@ def property_pool_equals_dictionary(history: History, index: str, narrow: bool, 
         assert len(pool) == len(model)
         assert contents(pool) == model
         check_lookups(pool)
+
+
+@settings(max_examples=200, deadline=None)
+@given(histories(), st.sampled_from(["records", "group", "adaptive"]), st.booleans(), st.booleans())
+def property_groups_are_noted_once_with_what_they_had(history: History, index: str, narrow: bool, small: bool) -> None:
+    """Batch after batch in one pool of groups, which is cleared in between."""
+    width, rings, slices, batches = history
+    pool, touched, model = made_pool(width, rings, slices, index, narrow, small), Pool(width, Payload(rings)), Model()
+    for batch in batches:
+        keys, done = matrix([key for key, _ in batch or ()], width), 0
+        while (done := touched.note_groups(pool, keys, done)) < len(keys):
+            touched.make_room()
+        touched.tend()
+        nothing = (0,) * len(rings)
+        assert contents(touched) == {key: model.get(key, nothing) for key, _ in batch or ()}
+        assert np.array_equal(np.sort(touched.probe(touched.keys.copy())), np.arange(len(touched)))
+        touched.clear()
+        go_on(pool, model, batch)
 
 
 @settings(max_examples=100, deadline=None)

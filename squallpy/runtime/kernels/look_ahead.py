@@ -80,7 +80,8 @@ def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, befor
         store(found, row, -1)
         if before == 0 or load(before, row) >= 0:
             key = _put_key(frame, keys + 8 * row * width, columns)
-            h = hash_row(key, 1) if own == 1 else hash_picked(key, where + 8 * (picks + 1), frame[picks])
+            is_by_key = own == 1 and frame[picks] == 1  # NB: runs may agree on no columns
+            h = hash_row(key, 1) if is_by_key else hash_picked(key, where + 8 * (picks + 1), frame[picks])
             store(sought, n, row)
             store(scratch, n, h)
             store(scratch, at.CHUNK + n, ask(table, shape, h))

@@ -25,7 +25,7 @@ from squallpy.runtime.kernels.intrinsics import load, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, called, inlined, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.payload_arithmetic import copy
-from squallpy.runtime.kernels.primary_index import hash_record
+from squallpy.runtime.kernels.primary_index import hash_record, indexed_columns
 from squallpy.runtime.kernels.run_index import seek_record
 from squallpy.runtime.kernels.stored_keys import WIDE, key_at
 from squallpy.runtime.kernels.stored_payloads import read_payload
@@ -63,7 +63,7 @@ def _note(touched: Vector, source: Vector, keys: int, first: int, rows: int, col
     """Note the groups of rows that are not noted yet; return the first row for which there is no room, or `rows`.
 
     Args:
-        columns: 1 if a key has one, by which both are indexed, else 0.
+        columns: 1 if a key has one, and both are indexed by it, else 0.
     """
     head, places, width, broad = touched[HEAD], touched[at.PLACES], touched[at.KEY], touched[at.PAYLOAD]
     there, scratch = source[at.PLACES], address(touched) + 8 * touched[at.SCRATCH]
@@ -102,7 +102,7 @@ def _note(touched: Vector, source: Vector, keys: int, first: int, rows: int, col
 @called
 def _note_rows(touched: Vector, source: Vector, keys: int, first: int, rows: int) -> int:
     """Note the groups of rows as `_note` does."""
-    if touched[at.KEY] == 1:
+    if touched[at.KEY] == 1 and source[indexed_columns(source)] == 1:  # NB: runs may agree on no columns
         return _note(touched, source, keys, first, rows, 1)
     return _note(touched, source, keys, first, rows, 0)
 
