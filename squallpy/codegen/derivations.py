@@ -18,11 +18,12 @@ from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.codegen.domains import MOST_KEYS, Domain, columns_word
-from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds, print_key, print_text, real_word
+from squallpy.codegen.expressions import RowExpressions, print_key, print_text
 from squallpy.codegen.lane_products import PayloadRooms
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.codegen.pre_aggregation import RESERVED as ROW_NAMES
 from squallpy.codegen.pre_aggregation import GroupBody, scalar_rings
+from squallpy.codegen.values import Text, Value, bounds, real_word
 from squallpy.logical.expressions import Column, Expr
 from squallpy.physical.plan import AuxiliaryPlan
 from squallpy.program.auxiliary.groups import Groups

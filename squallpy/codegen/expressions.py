@@ -1,4 +1,4 @@
-"""Scalar expressions over a row, printed: exact numbers, dates, booleans, and texts compared with constants.
+"""Scalar expressions over a row, printed: numbers, dates, moments, truth values; texts by `text_expressions.py`.
 
 l_extendedprice * (1 - l_discount)   →   x_2 = 100 - l_discount
                                          fits &= multiply_fits(l_extendedprice, x_2)
@@ -8,18 +8,19 @@ A value is a word, 0 for NULL, and perhaps a name that is 1 where it is known. W
 0, and the generic evaluators do the batch, which know larger ones and the errors.
 """
 
-import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import field
-from functools import reduce
+from functools import partial, reduce
 
 from squallpy.base.keys import HOLE, LEAST, NULL, is_plain, least_as_held, null_of
 from squallpy.base.records import dataclass
-from squallpy.base.types import RANGES, Kind, Type
+from squallpy.base.types import BIGINT, INT, RANGES, Kind, Type
+from squallpy.codegen.moment_expressions import DAY, print_moment
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
+from squallpy.codegen.text_expressions import TextPrinter
+from squallpy.codegen.values import LIMIT, Text, Value, bounds, literal, real_word
 from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Column, Expr, Literal
 
-_LIMIT = 2**63
 _COMPARE = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
 _ARITHMETIC = {"+": "+", "-": "-", "*": "*", "add_days": "+", "add_micros": "+", "days_between": "-"}
 _FITS = {"+": "add_fits", "-": "subtract_fits", "*": "multiply_fits"}
@@ -27,37 +28,10 @@ _REAL = {
     "+": "real_add", "-": "real_subtract", "*": "real_multiply", "/": "real_divide",
     "product_rest": "real_product_rest",
 }  # fmt: skip
-_PARTS = ("extract_year", "extract_month", "extract_day")
-_DAY = 86_400_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A word as Python text, an atom; `known` is 1 where it is not NULL (None: everywhere)."""
-
-    code: str
-    known: str | None = None
-    least: int = 0
-    most: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A text: names of where it begins and of its bytes; `known` as of a value.
-
-    Args:
-        base: The address from which it begins, printed at each use, for a dictionary may move; none: an address itself.
-    """
-
-    start: str
-    length: str
-    known: str | None = None
-    base: str = ""
-
-    @property
-    def address(self) -> str:
-        """The address at which it begins, as of now."""
-        return f"{self.base} + {self.start}" if self.base else self.start
+_BITS = {
+    "bit_and": "{} & {}", "bit_or": "{} | {}", "bit_xor": "{} ^ {}", "bit_not": "~{}",
+    "shift_left": "{} << ({} & 63)", "shift_right": "{} >> ({} & 63)",
+}  # fmt: skip
 
 
 @dataclass
@@ -67,6 +41,7 @@ class RowExpressions:
     Args:
         load: Loads a column's word.
         load_text: Loads a column that is a text.
+        composed: The name of the address of room for texts that are composed; none: there is no room.
     """
 
     lines: Lines
@@ -75,8 +50,12 @@ class RowExpressions:
     load_text: Callable[[Column], Text]
     checks: int = 0
     """Number of values so far that may not fit."""
+    composed: str = ""
     _values: dict[Expr, Value] = field(default_factory=dict)
     _texts: dict[Expr, Text] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._printer = TextPrinter(self, self.composed)
 
     def assign(self, variable: Column, value: Expr) -> None:
         """Bind a variable to a value from here on."""
@@ -86,29 +65,10 @@ class RowExpressions:
             self._values[variable] = self.value(value)
 
     def text(self, expr: Expr) -> Text:
-        """Print a text, once: a column, or a part of a text from a constant character on."""
+        """Print a text, once."""
         if expr not in self._texts:
-            self._texts[expr] = self._text(expr)
+            self._texts[expr] = self.load_text(expr) if isinstance(expr, Column) else self._printer.text(expr)
         return self._texts[expr]
-
-    def _text(self, expr: Expr) -> Text:
-        match expr:
-            case Column():
-                return self.load_text(expr)
-            case Literal(str(value)):
-                return Text(self.lines.address(value), str(len(value.encode())))
-            case Call("substring", (arg, Literal(int(first)), *rest)) if first >= 0 and _are_counts(rest):
-                text, start, length = self.text(arg), self.names("part_start"), self.names("part_length")
-                skipped = f"leading({text.address}, {text.length}, {first - 1})" if first > 1 else "0"
-                self.lines(f"{start} = {skipped}  # {expr}")
-                self.lines(f"{length} = {text.length} - {start}")
-                self.lines(f"{start} += {text.start}")
-                part = Text(start, length, text.known, text.base)
-                for literal in rest:
-                    assert isinstance(literal, Literal)
-                    self.lines(f"{length} = leading({part.address}, {length}, {max(0, literal.value)})")
-                return part
-        raise NotCompilable(f"{expr}, a text")
 
     def value(self, expr: Expr) -> Value:
         """Print an expression, once."""
@@ -119,7 +79,7 @@ class RowExpressions:
     def product(self, factors: tuple[Expr, ...]) -> Value:
         """Print a product in which NULL is 0."""
         values = [Value(v.code, None, v.least, v.most) for v in map(self.value, factors)]
-        return reduce(lambda a, b: self._arithmetic("*", a, b, ""), values) if values else _literal(1)
+        return reduce(lambda a, b: self._arithmetic("*", a, b, ""), values) if values else literal(1)
 
     def real_product(self, factors: tuple[Expr, ...], times: Value | None) -> str:
         """Print a product as a double, and behind a comma how often it counts: never if a factor is NULL or FALSE.
@@ -137,7 +97,7 @@ class RowExpressions:
             if not factor.type.is_exact and factor.type.kind is not Kind.DOUBLE:
                 raise NotCompilable(f"{factor}, a factor of doubles")
             code = f"real_of({value.code}, {real_word(1.0)})" if factor.type.is_exact else value.code
-            product = self._name(f"real_multiply({product}, {code})") if product else code
+            product = self.name(f"real_multiply({product}, {code})") if product else code
         return f"{product}, {' * '.join(counts) or 1}"
 
     def key(self, key: Expr) -> str:
@@ -177,8 +137,8 @@ class RowExpressions:
                 return Value("0", "0", 0, 0)
             case Literal(float(value)):
                 return Value(f"({real_word(value)})", None, *bounds(expr.type))
-            case Literal(value) if -_LIMIT < int(value) < _LIMIT:
-                return _literal(int(value))
+            case Literal(value) if -LIMIT < int(value) < LIMIT:
+                return literal(int(value))
             case Cast(arg, target):
                 return self._cast(expr, self.value(arg), arg.type, target)
             case Case(whens, otherwise):
@@ -191,144 +151,175 @@ class RowExpressions:
         name, args = call.name, call.args
         if name == "is_null" and args[0].type.kind is Kind.VARCHAR:
             return self._is_null(self.text(args[0]).known)
-        if any(arg.type.kind is Kind.VARCHAR for arg in args):
-            return self._on_texts(call)
-        if call.type.kind is Kind.DOUBLE:
+        if any(arg.type.kind is Kind.VARCHAR for arg in args) and name != "trunc":
+            return self._printer.test(call)
+        if call.type.kind is Kind.DOUBLE and name not in ("least", "greatest"):
             return self._real(call)
         if name in _COMPARE:
             a, b = map(self._ordinal, args)
-            return self._let(f"1 if {a.code} {_COMPARE[name]} {b.code} else 0", self._both(a, b), call)
+            return self.let(f"1 if {a.code} {_COMPARE[name]} {b.code} else 0", self.both(a, b), call)
+        if name == "<=>":
+            a, b = map(self._ordinal, args)
+            alike = f"({a.known or 1}) == ({b.known or 1}) and " if a.known or b.known else ""
+            return self.let(f"1 if {alike}{a.code} == {b.code} else 0", None, call)
         if name == "in" and args[0].type.kind is not Kind.DOUBLE:
             first, *others = map(self.value, args)
-            same = (self._let(f"1 if {first.code} == {v.code} else 0", self._both(first, v), call) for v in others)
+            same = (self.let(f"1 if {first.code} == {v.code} else 0", self.both(first, v), call) for v in others)
             return reduce(lambda a, b: self._connect("or", a, b, call), same)
         if name in ("and", "or"):
             return reduce(lambda a, b: self._connect(name, a, b, call), map(self.value, args))
         if name == "not":
             a = self.value(args[0])
-            return self._let(f"1 - {a.code}", a.known, call)
+            return self.let(f"1 - {a.code}", a.known, call)
         if name == "is_null":
             return self._is_null(self.value(args[0]).known)
         if name == "micros":
             return self.value(args[0])
         if name == "day_to_second":
-            return self._within(self.value(args[0]), *RANGES[call.type.kind])
-        if name in _PARTS and args[0].type.kind is Kind.DATE:
-            a = self.value(args[0])
-            return self._let(f"part_of_date({a.code}, {_PARTS.index(name)})", a.known, call, 0, 9999)
+            return self.within(self.value(args[0]), *RANGES[call.type.kind])
         if name == "negate" and call.type.is_exact:
-            return self._arithmetic("-", _literal(0), self.value(args[0]), str(call))
+            return self._arithmetic("-", literal(0), self.value(args[0]), str(call))
         if name == "abs" and call.type.is_exact:
             a = self._magnitude(args[0])
-            return self._let(f"abs({a.code})", a.known, call, 0, max(-a.least, a.most))
+            return self.let(f"abs({a.code})", a.known, call, 0, max(-a.least, a.most))
         if name == "%" and call.type.is_integer and all(arg.type.is_integer for arg in args):
             a, b = map(self._magnitude, args)
-            known, divides = self._both(a, b), f"1 if {b.code} != 0 else 0"
-            known = self._name(f"{known} & ({divides})" if known else divides)
-            rest = self._name(f"abs({a.code}) % max(abs({b.code}), 1)")
-            return self._let(f"{rest} if {a.code} >= 0 else -{rest}", known, call, *bounds(call.type))
-        if name in ("least", "greatest") and call.type.is_integer and not any(arg.nullable for arg in args):
-            values, pick = [self.value(arg) for arg in args], min if name == "least" else max
-            ends = pick(v.least for v in values), pick(v.most for v in values)
-            return self._let(f"{pick.__name__}({', '.join(v.code for v in values)})", None, call, *ends)
+            known, divides = self.both(a, b), f"1 if {b.code} != 0 else 0"
+            known = self.name(f"{known} & ({divides})" if known else divides)
+            rest = self.name(f"abs({a.code}) % max(abs({b.code}), 1)")
+            return self.let(f"{rest} if {a.code} >= 0 else -{rest}", known, call, *bounds(call.type))
+        if name == "div":
+            return self._quotient(call, *map(self._magnitude, args))
+        if name in ("floor", "ceil"):
+            if args[0].type.kind is Kind.DOUBLE:
+                return self._word_of(f"real_{name}", self.value(args[0]), call)
+            return self._whole(call, self._magnitude(args[0]), 10 ** args[0].type.scale)
+        if name in _BITS:
+            values = [self.value(arg) for arg in args]
+            known = reduce(self._both_known, (value.known for value in values))
+            return self.let(_BITS[name].format(*(v.code for v in values)), known, call, *bounds(BIGINT))
+        if name in ("least", "greatest"):
+            return reduce(partial(self._extreme, call), map(self.value, args))
         if name in _ARITHMETIC and (call.type.is_exact or call.type.kind in RANGES):
             value = self._arithmetic(_ARITHMETIC[name], self.value(args[0]), self.value(args[1]), str(call))
-            return self._within(value, *RANGES[call.type.kind]) if call.type.kind in RANGES else value
-        raise NotCompilable(f"{call.name} in {call}")
+            return self.within(value, *RANGES[call.type.kind]) if call.type.kind in RANGES else value
+        return print_moment(call, self)
+
+    def _quotient(self, call: Call, a: Value, b: Value) -> Value:
+        """Print a quotient, cut off to a whole number; by 0 it is NULL."""
+        divides = f"1 if {b.code} != 0 else 0"
+        known, most = self.both(a, b), max(-a.least, a.most)
+        known = self.name(f"{known} & ({divides})" if known else divides)
+        size = self.name(f"abs({a.code}) // max(abs({b.code}), 1)")
+        return self.let(f"{size} if ({a.code} < 0) == ({b.code} < 0) else -{size}", known, call, -most, most)
+
+    def _whole(self, call: Call, a: Value, unit: int) -> Value:
+        """Print FLOOR or CEIL of so many units."""
+        if unit >= LIMIT:
+            raise NotCompilable(f"{call.name} in {call}")
+        code = f"{a.code} // {unit}" if call.name == "floor" else f"-(-{a.code} // {unit})"
+        return self.let(code, a.known, call, a.least // unit, -(-a.most // unit))
+
+    def _word_of(self, rounded: str, value: Value, expr: Expr, scaled: str = "") -> Value:
+        """Print the whole number that a double is rounded to; one without 64 bits has no answer."""
+        real = self.name(f"{rounded}({scaled or value.code})", str(expr))
+        self.checks += 1
+        self.lines(f"fits &= 1 if {f'{value.known} == 0 or ' if value.known else ''}has_word({real}) else 0")
+        return self.let(f"word_of({real})", value.known, None, *bounds(BIGINT))
+
+    def _extreme(self, call: Call, a: Value, b: Value) -> Value:
+        """Print the greater or lesser of two values; the other one if one is NULL."""
+        is_real, sign = call.type.kind is Kind.DOUBLE, ">" if call.name == "greatest" else "<"
+        first, second = (f"ordinal({v.code})" if is_real else v.code for v in (a, b))
+        beats = f"{second} {sign} {first}"
+        if b.known:
+            beats = f"{b.known} and {beats}"
+        if a.known:
+            beats = f"({beats}) or {f'{b.known} and ' if b.known else ''}{a.known} == 0"
+        known = self.name(f"{a.known} | {b.known}") if a.known and b.known else None
+        ends = min(a.least, b.least), max(a.most, b.most)
+        return self.let(f"{b.code} if {beats} else {a.code}", known, call, *ends, masked=False)
 
     def _magnitude(self, expr: Expr) -> Value:
         """Print a value that has an absolute value."""
         value = self.value(expr)
-        return self._within(value, 1 - _LIMIT, _LIMIT - 1) if value.least <= -_LIMIT else value
+        return self.within(value, 1 - LIMIT, LIMIT - 1) if value.least <= -LIMIT else value
 
     def _real(self, call: Call) -> Value:
         """Print arithmetic of doubles; a quotient by 0 is NULL."""
         if call.name == "negate":
             a = self.value(call.args[0])
-            return self._let(f"{a.code} ^ LEAST_WORD", a.known, call, *bounds(call.type))
+            return self.let(f"{a.code} ^ LEAST_WORD", a.known, call, *bounds(call.type))
+        if call.name == "abs":
+            a = self.value(call.args[0])
+            return self.let(f"{a.code} & {LIMIT - 1}", a.known, call, *bounds(call.type))
+        if call.name == "sqrt":
+            a = self.value(call.args[0])
+            return self.let(f"real_square_root({a.code})", a.known, call, *bounds(call.type))
         if call.name not in _REAL or any(arg.type.kind is not Kind.DOUBLE for arg in call.args):
             raise NotCompilable(f"{call}, of doubles")
         a, b = map(self.value, call.args)
-        known = self._both(a, b)
+        known = self.both(a, b)
         if call.name == "/":
             divides = f"1 if ordinal({b.code}) != 0 else 0"
-            known = self._name(f"{known} & ({divides})" if known else divides)
-        return self._let(f"{_REAL[call.name]}({a.code}, {b.code})", known, call, *bounds(call.type))
+            known = self.name(f"{known} & ({divides})" if known else divides)
+        return self.let(f"{_REAL[call.name]}({a.code}, {b.code})", known, call, *bounds(call.type))
 
     def _ordinal(self, expr: Expr) -> Value:
         """Print a value that is compared."""
         value = self.value(expr)
         if expr.type.kind is not Kind.DOUBLE:
             return value
-        return self._let(f"ordinal({value.code})", value.known, None, *bounds(expr.type))
-
-    def _on_texts(self, call: Call) -> Value:
-        """Print a comparison of texts, a list of constants or a pattern of constants."""
-        match call:
-            case Call("=" | "<>" | "in" as name, (arg, *others)) if _are_texts(others):
-                tests = [_is_text(self.text(arg), str(other.value)) for other in others if isinstance(other, Literal)]
-                return self._truth(_any_of(tests), name == "<>", self.text(arg).known, call)
-            case Call("=" | "<>" as name, (Literal(str()) as literal, arg)):
-                return self._truth(_is_text(self.text(arg), literal.value), name == "<>", self.text(arg).known, call)
-            case Call("=" | "<>" as name, (left, right)):
-                a, b = self.text(left), self.text(right)
-                same = f"same_text({a.address}, {a.length}, {b.address}, {b.length})"
-                return self._truth(same, name == "<>", self._both(a, b), call)
-            case Call("like", (arg, Literal(str(pattern)))) if not set(pattern) & set("_\\"):
-                return self._truth(self._like(self.text(arg), pattern), False, self.text(arg).known, call)
-        raise NotCompilable(f"{call}, of texts")
-
-    def _truth(self, test: str, negated: bool, known: str | None, call: Call) -> Value:
-        test = f"not ({test})" if negated else test
-        return self._let(f"1 if {f'{known} and {test}' if known else test} else 0", known, call, masked=False)
-
-    def _like(self, text: Text, pattern: str) -> str:
-        """Print the test that a text has the parts of a pattern, one behind the other."""
-        head, *middle = pattern.split("%")
-        if not middle:
-            return _is_text(text, head)
-        *middle, tail = middle
-        tests, behind = list[str](), str(len(head.encode()))
-        if head:
-            tests.append(f"begins_with({text.address}, {text.length}, {self._needle(head)})")
-        for part in filter(None, middle):
-            found = self.names("behind")
-            self.lines(f"{found} = search({text.address}, {text.length}, {behind}, {self._needle(part)})")
-            behind = found
-        if any(middle):
-            tests.append(f"{behind} >= 0")
-        if tail:
-            size = len(tail.encode())
-            tests.append(f"{text.length} - {size} >= {behind}")
-            tests.append(f"begins_with({text.address} + {text.length} - {size}, {size}, {self._needle(tail)})")
-        return " and ".join(tests) or "True"
-
-    def _needle(self, text: str) -> str:
-        return f"{self.lines.address(text)}, {len(text.encode())}"
+        return self.let(f"ordinal({value.code})", value.known, None, *bounds(expr.type))
 
     def _cast(self, expr: Cast, value: Value, source: Type, target: Type) -> Value:
         if source.kind is Kind.DATE and target.kind is Kind.TIMESTAMP:
-            return self._arithmetic("*", value, _literal(_DAY), str(expr))
-        step = target.scale - source.scale
+            return self._arithmetic("*", value, literal(DAY), str(expr))
+        if source.kind is Kind.TIMESTAMP and target.kind is Kind.DATE:
+            return self.let(f"{value.code} // {DAY}", value.known, expr, *RANGES[Kind.DATE])
         if source == target:
             return value
+        if target.kind is Kind.BOOLEAN and source.is_numeric:
+            code = f"ordinal({value.code})" if source.kind is Kind.DOUBLE else value.code
+            return self.let(f"1 if {code} != 0 else 0", value.known, expr)
+        if source.kind is Kind.BOOLEAN and target.is_exact:
+            source = INT
+        step = target.scale - source.scale
         if source.is_exact and target.kind is Kind.DOUBLE:
             unit = real_word(10.0**source.scale)
-            return self._let(f"real_of({value.code}, {unit})", value.known, str(expr), *bounds(target))
-        if not (source.is_exact and target.is_exact) or step < 0:
+            return self.let(f"real_of({value.code}, {unit})", value.known, str(expr), *bounds(target))
+        if source.kind is Kind.DOUBLE and target.is_exact:
+            scaled = f"real_multiply({value.code}, {real_word(10.0**target.scale)})" if target.scale else value.code
+            whole = self._word_of("real_trunc" if target.is_integer else "real_half_away", value, expr, scaled)
+            return self.within(whole, *bounds(target))
+        if not (source.is_exact and target.is_exact):
             raise NotCompilable(f"{expr}, from {source}")
-        if step:
-            value = self._arithmetic("*", value, _literal(10**step), str(expr))
+        if step > 0:
+            value = self._arithmetic("*", value, literal(10**step), str(expr))
+        if step < 0:
+            value = self._rounded(expr, value, 10**-step, target)
         least, most = bounds(target)
-        return value if least <= value.least and value.most <= most else self._within(value, least, most)
+        return value if least <= value.least and value.most <= most else self.within(value, least, most)
+
+    def _rounded(self, expr: Cast, value: Value, unit: int, target: Type) -> Value:
+        """Print a value in a larger unit: the next one, half away from zero, or, as an integer, cut off."""
+        half = 0 if target.is_integer else unit // 2
+        most = LIMIT - 1 - half
+        if unit >= LIMIT:
+            raise NotCompilable(f"{expr}, from more than 18 digits")
+        if value.least < -most or value.most > most:
+            value = self.within(value, -most, most)
+        size = self.name(f"(abs({value.code}) + {half}) // {unit}")
+        ends = -((half - min(value.least, 0)) // unit), (max(value.most, 0) + half) // unit
+        return self.let(f"{size} if {value.code} >= 0 else -{size}", value.known, expr, *ends)
 
     def _case(self, expr: Case, whens: list[tuple[Value, Value]], out: Value) -> Value:
         for condition, value in reversed(whens):
             known = None
             if expr.nullable and (value.known or out.known):
-                known = self._name(f"{value.known or 1} if {condition.code} else {out.known or 1}")
+                known = self.name(f"{value.known or 1} if {condition.code} else {out.known or 1}")
             least, most = min(value.least, out.least), max(value.most, out.most)
-            out = self._let(f"{value.code} if {condition.code} else {out.code}", known, expr, least, most, masked=False)
+            out = self.let(f"{value.code} if {condition.code} else {out.code}", known, expr, least, most, masked=False)
         return out
 
     def _connect(self, name: str, a: Value, b: Value, expr: Expr) -> Value:
@@ -337,56 +328,49 @@ class RowExpressions:
         if a.known or b.known:
             p, q = a.known or "1", b.known or "1"
             if name == "and":
-                known = self._name(f"({p} & (1 - {a.code})) | ({q} & (1 - {b.code})) | ({p} & {q})")
+                known = self.name(f"({p} & (1 - {a.code})) | ({q} & (1 - {b.code})) | ({p} & {q})")
             else:
-                known = self._name(f"{a.code} | {b.code} | ({p} & {q})")
-        return self._let(f"{a.code} {'&' if name == 'and' else '|'} {b.code}", known, expr, masked=False)
+                known = self.name(f"{a.code} | {b.code} | ({p} & {q})")
+        return self.let(f"{a.code} {'&' if name == 'and' else '|'} {b.code}", known, expr, masked=False)
 
     def _is_null(self, known: str | None) -> Value:
-        return _literal(0) if known is None else self._let(f"1 - {known}", None, None)
+        return literal(0) if known is None else self.let(f"1 - {known}", None, None)
 
     def _arithmetic(self, operator: str, a: Value, b: Value, comment: str) -> Value:
         ends = [_apply(operator, x, y) for x in (a.least, a.most) for y in (b.least, b.most)]
         least, most = min(ends), max(ends)
-        if least <= -_LIMIT or most >= _LIMIT:
+        if least <= -LIMIT or most >= LIMIT:
             self.checks += 1
             self.lines(f"fits &= {_FITS[operator]}({a.code}, {b.code})")
-            least, most = max(least, 1 - _LIMIT), min(most, _LIMIT - 1)
-        return self._let(f"{a.code} {operator} {b.code}", self._both(a, b), comment, least, most)
+            least, most = max(least, 1 - LIMIT), min(most, LIMIT - 1)
+        return self.let(f"{a.code} {operator} {b.code}", self.both(a, b), comment, least, most)
 
-    def _within(self, value: Value, least: int, most: int) -> Value:
+    def within(self, value: Value, least: int, most: int) -> Value:
+        """Print that a value which is not within two ends has no answer."""
         self.checks += 1
         self.lines(f"fits &= 1 if {constant(least)} <= {value.code} <= {constant(most)} else 0")
         return Value(value.code, value.known, max(value.least, least), min(value.most, most))
 
-    def _both(self, a: Value | Text, b: Value | Text) -> str | None:
+    def both(self, a: Value | Text, b: Value | Text) -> str | None:
         """Name what is 1 where both are known."""
-        if a.known and b.known and a.known != b.known:
-            return self._name(f"{a.known} & {b.known}")
-        return a.known or b.known
+        return self._both_known(a.known, b.known)
 
-    def _let(
+    def _both_known(self, a: str | None, b: str | None) -> str | None:
+        return self.name(f"{a} & {b}") if a and b and a != b else a or b
+
+    def let(
         self, code: str, known: str | None, of: Expr | str | None, least: int = 0, most: int = 1, masked: bool = True
     ) -> Value:
         """Name a word; where it is not known, it is 0, if it has to be `masked`."""
         code = f"({code}) if {known} else 0" if known and masked else code
-        return Value(self._name(code, "" if of is None else str(of)), known, min(least, 0), max(most, 0))
+        return Value(self.name(code, "" if of is None else str(of)), known, min(least, 0), max(most, 0))
 
-    def _name(self, code: str, comment: str = "") -> str:
+    def name(self, code: str, comment: str = "") -> str:
+        """Name what an expression of Python has."""
         name = self.names("x")
         comment = " ".join(comment.split())
         self.lines(f"{name} = {code}" + (f"  # {comment}" if comment and len(comment) < 60 else ""))
         return name
-
-
-def real_word(value: float) -> int:
-    """Return the bits of a double as a word."""
-    (word,) = struct.unpack("<q", struct.pack("<d", value))
-    return int(word)
-
-
-def _literal(value: int) -> Value:
-    return Value(constant(value) if value >= 0 else f"({constant(value)})", None, value, value)
 
 
 def _apply(operator: str, x: int, y: int) -> int:
@@ -428,41 +412,3 @@ def print_text(column: Column, word: str, row: RowExpressions) -> Text:
     if known:
         row.lines(f"{known} = 1 if {number} >= 0 else 0")
     return Text(start, size, known, "texts_at(steps)")
-
-
-def bounds(type: Type) -> tuple[int, int]:
-    """Return the least and the greatest word of a type."""
-    if type.kind is Kind.BOOLEAN:
-        return 0, 1
-    if type.kind is Kind.INT:
-        return -(2**31), 2**31 - 1
-    if type.kind in RANGES:
-        return RANGES[type.kind]
-    if type.kind is Kind.DECIMAL and not type.is_wide:
-        return 1 - 10**type.precision, 10**type.precision - 1
-    return -_LIMIT, _LIMIT - 1
-
-
-def _are_texts(exprs: list[Expr]) -> bool:
-    return bool(exprs) and all(isinstance(e, Literal) and isinstance(e.value, str) for e in exprs)
-
-
-def _are_counts(exprs: list[Expr]) -> bool:
-    return all(isinstance(e, Literal) and isinstance(e.value, int) for e in exprs)
-
-
-def _is_text(text: Text, constant_text: str) -> str:
-    """Print the test that a text is a constant, by whole words."""
-    data = constant_text.encode()
-    tests, at = [f"{text.length} == {len(data)}"], 0
-    for size, load in ((8, "load"), (4, "load32"), (1, "load8")):
-        while len(data) - at >= size:
-            word = int.from_bytes(data[at : at + size], "little", signed=size == 8)
-            tests.append(f"{load}({text.address} + {at}, 0) == {constant(word)}")
-            at += size
-    return " and ".join(tests)
-
-
-def _any_of(tests: Sequence[str]) -> str:
-    """Print that one of several tests is true, as something that AND can follow or precede."""
-    return f"({' or '.join(f'({test})' for test in tests)})" if len(tests) > 1 else tests[0]

@@ -14,8 +14,9 @@ from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload
 from squallpy.base.types import Kind
 from squallpy.codegen.derivations import FIRST, SOURCE, STEPS, SUMS, TOUCHED, DerivationCode, DerivationPrinter
-from squallpy.codegen.expressions import Text, Value, print_key, print_text
+from squallpy.codegen.expressions import print_key, print_text
 from squallpy.codegen.names import Lines, NotCompilable, constant
+from squallpy.codegen.values import Text, Value
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan
 from squallpy.program.auxiliary.groups import Groups

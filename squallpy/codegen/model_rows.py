@@ -10,8 +10,9 @@ from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor, Payload
 from squallpy.base.types import Kind
 from squallpy.codegen.derivations import FIRST, RESERVED, TOUCHED, DerivationCode, DerivationPrinter
-from squallpy.codegen.expressions import Text, Value, bounds, print_text, real_word
+from squallpy.codegen.expressions import print_text
 from squallpy.codegen.names import Lines, Names, NotCompilable
+from squallpy.codegen.values import Text, Value, bounds, real_word
 from squallpy.functions.model_functions import Statistics
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan

@@ -23,23 +23,25 @@ from squallpy.base.rings.payload import LaneRing
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
 from squallpy.catalog.relation import MULT
 from squallpy.codegen.added_rows import RECENT, add_lanes, enter_key, store_key
-from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds
+from squallpy.codegen.expressions import RowExpressions
+from squallpy.codegen.group_code import (
+    BATCH,
+    COLUMNS,
+    DICTIONARY,
+    FIRST,
+    MARKS_WORDS,
+    ROWS,
+    SHORT_TEXTS,
+    STEPS,
+    SUMS,
+    GroupCode,
+)  # fmt: skip
 from squallpy.codegen.imports import IMPORTED
 from squallpy.codegen.names import Lines, Names, NotCompilable
+from squallpy.codegen.values import Text, Value, bounds
 from squallpy.logical.expressions import Call, Cast, Column, Expr, Literal, columns, walk
 from squallpy.program.calculus import Assign, Cmp, Lane, lifted
 from squallpy.program.views import View
-
-# Words that a function is given, by the address of the first.
-STEPS: Final = 0  # the table of addresses by which it calls what is long (`kernels/trigger_steps.py`)
-BATCH: Final = 1  # `ArrowArray` of the batch
-FIRST: Final = 2  # its first row that counts, and how many do
-ROWS: Final = 3
-DICTIONARY: Final = 4  # frames
-SUMS: Final = 5
-COLUMNS: Final = 6  # from here: the place of each column in the batch, −1: it is not there; then room for short texts
-SHORT_TEXTS: Final = 3 * 64  # words of that room, for each key that is a text
-MARKS_WORDS: Final = 2  # behind them and recent records, if it has marks: the address of bits, and a shift
 
 ARROW: Final = {  # the buffers that a column is read from, by the kind of its type
     Kind.BOOLEAN: "bool", Kind.INT: "int64", Kind.BIGINT: "int64", Kind.DECIMAL: "decimal128", Kind.DATE: "date32[day]",
@@ -55,48 +57,8 @@ _TEXTS_AHEAD: Final = 16  # rows for whose texts a dictionary is asked at a time
 RESERVED: Final = {
     "given", "steps", "batch", "first", "rows", "row", "block", "chosen", "i", "dictionary", "sums", "key", "last",
     "short_texts", "fits", "waiting", "coming", "asked", "record", "entered", "words", "left", "lifted", "marks",
-    "shift", "fresh", "appends", "recent", "place", "range", "abs", "max", "min", *IMPORTED,
+    "shift", "fresh", "appends", "recent", "composed", "place", "range", "abs", "max", "min", *IMPORTED,
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class GroupCode:
-    """A printed function that computes a delta.
-
-    Args:
-        columns: Names and types of the columns that it reads.
-        texts: Number of keys that are texts.
-        constants: Texts that it has.
-        room: Words in which it lifts doubles; 0 if it lifts none.
-        has_marks: It is given the address of bits for its keys (`key_marks`), and a shift, at `marks_at`: unless the
-            address is 0, it adds nothing up, but estimates how many keys are distinct.
-        recent: How many records it remembers, by their keys.
-    """
-
-    delta: str
-    function: str
-    text: str
-    columns: tuple[tuple[str, Type], ...]
-    texts: int
-    constants: tuple[str, ...]
-    room: int = 0
-    has_marks: bool = False
-    recent: int = 0
-
-    @property
-    def words(self) -> int:
-        """Number of words that it is given."""
-        return self.marks_at + (MARKS_WORDS if self.has_marks else 0)
-
-    @property
-    def marks_at(self) -> int:
-        """The word at which it is given what it marks keys with."""
-        return self.recent_at + self.recent
-
-    @property
-    def recent_at(self) -> int:
-        """The word at which the records begin that it remembers."""
-        return COLUMNS + len(self.columns) + self.texts * SHORT_TEXTS
 
 
 def print_group(delta: View, payload: Payload, function: str, is_signed: bool) -> GroupCode:
@@ -127,7 +89,9 @@ class GroupBody(ABC):
         rings, (term,) = self.payload.rings, self.delta.terms
         (atom,) = term.atoms
         self._fields = {v.id: name for name, v in atom.fields}
-        self._row = row = RowExpressions(self.body, self.names, self._load, self._load_text)
+        self._row = row = RowExpressions(
+            self.body, self.names, self._load, self._load_text, composed="composed" if self._has_composed else ""
+        )
         self._filter_and_compute([f for f in term.body if isinstance(f, Assign | Cmp)])
         keys = [self._key(key) for key in self.delta.keys]
         sums = [lane for lane in term.lanes if lane is not None]
@@ -159,6 +123,11 @@ class GroupBody(ABC):
     @property
     def _has_marks(self) -> bool:
         """True if keys may be marked, so that all rows are checked before one is added."""
+        return False
+
+    @property
+    def _has_composed(self) -> bool:
+        """True if there is room for texts that are composed."""
         return False
 
     @property
@@ -282,12 +251,18 @@ class _Group(GroupBody):
         constants, read = tuple(self.body.texts), tuple(self.columns.items())
         room = max((ring.size + ring.words for ring in self.payload.rings if isinstance(ring, Cofactor)), default=0)
         text = self._text()
-        recent, name = RECENT if self._may_append else 0, self.delta.name
-        return GroupCode(name, self.function, text, read, self.texts, constants, room, self._has_marks, recent)
+        recent, name, composed = RECENT if self._may_append else 0, self.delta.name, "composed" in text
+        return GroupCode(
+            name, self.function, text, read, self.texts, constants, room, self._has_marks, recent, composed
+        )
 
     @property
     def _has_marks(self) -> bool:
         return bool(self.delta.keys) and any(isinstance(ring, Cofactor) for ring in self.payload.rings)
+
+    @property
+    def _has_composed(self) -> bool:
+        return True
 
     @property
     def _may_append(self) -> bool:
@@ -392,6 +367,9 @@ class _Group(GroupBody):
             at += RECENT
         if self._has_marks:
             lines(f"marks, shift, fresh = load(given, {at}), load(given, {at + 1}), 0")
+            at += MARKS_WORDS
+        if any("composed" in line for line in self.body.lines):
+            lines(f"composed = given + {8 * at}")
         lines.lines += self.head.lines
 
     def _rows(self, lines: Lines) -> None:

@@ -15,10 +15,11 @@ from squallpy.codegen.derivations import DerivationCode, print_derivation
 from squallpy.codegen.domains import find_domain
 from squallpy.codegen.extremes import print_extremes
 from squallpy.codegen.fusion import Part, find_parts
+from squallpy.codegen.group_code import GroupCode
 from squallpy.codegen.imports import IMPORTED, import_lines
 from squallpy.codegen.model_rows import print_model_rows
 from squallpy.codegen.names import Lines, Names, NotCompilable, text_lines
-from squallpy.codegen.pre_aggregation import GroupCode, print_group
+from squallpy.codegen.pre_aggregation import print_group
 from squallpy.codegen.products import ProductPrinter
 from squallpy.codegen.statement_code import ONLY_CHECKED, ProductCode, StatementCode, order_name
 from squallpy.codegen.statements import StatementPrinter

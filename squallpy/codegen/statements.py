@@ -19,7 +19,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.codegen.derivations import check_rows, print_measure
-from squallpy.codegen.expressions import RowExpressions, Text, Value, print_key, print_text
+from squallpy.codegen.expressions import RowExpressions, print_key, print_text
 from squallpy.codegen.fusion import AddedRows, Part, with_parts
 from squallpy.codegen.imports import IMPORTED
 from squallpy.codegen.lane_products import PayloadRooms, print_product, print_real_product
@@ -27,6 +27,7 @@ from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.codegen.pre_aggregation import scalar_rings
 from squallpy.codegen.ranges import OVERLAID_ROWS, RangePrinter, overlaid_range
 from squallpy.codegen.statement_code import ONLY_CHECKED, ProductCode, StatementCode, order_name, touched_name
+from squallpy.codegen.values import Text, Value
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, are_stored_alike, conjuncts
 from squallpy.physical.explain_text import update_text
 from squallpy.physical.plan import AuxiliaryPlan, FilterStep, Let, Lookup, PoolPlan, Update

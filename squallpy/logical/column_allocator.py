@@ -13,8 +13,9 @@ _LONGEST = 72  # characters of an expression that names its column
 
 
 def short_name(text: str) -> str:
-    """Shorten the text of an expression that names a column: MAX_BY(s, CASE WHEN …) → MAX_BY"""
-    return text if len(text) <= _LONGEST else re.split(r"\W", text, maxsplit=1)[0]
+    """Shorten the text of an expression that names a column: MAX_BY(s, CASE WHEN …) → MAX_BY, (LPAD(…) || … → LPAD"""
+    word = None if len(text) <= _LONGEST else re.search(r"\w+", text)
+    return word[0] if word else text
 
 
 @dataclass(frozen=True, slots=True)

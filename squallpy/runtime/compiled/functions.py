@@ -17,9 +17,10 @@ from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor
 from squallpy.catalog.relation import MULT
 from squallpy.codegen import derivations
-from squallpy.codegen import pre_aggregation as at
+from squallpy.codegen import group_code as at
 from squallpy.codegen.derivations import DerivationCode
-from squallpy.codegen.pre_aggregation import ARROW, GroupCode
+from squallpy.codegen.group_code import GroupCode
+from squallpy.codegen.pre_aggregation import ARROW
 from squallpy.codegen.program import PlanCode, RunCode, print_plan
 from squallpy.codegen.statement_code import ProductCode
 from squallpy.physical.plan import Plan

@@ -3,7 +3,10 @@
 Arithmetic follows IEEE's rules; comparisons have NaN behind all numbers, and -0.0 is 0.0.
 """
 
+from math import sqrt
 from typing import Final
+
+import numpy as np
 
 from squallpy.runtime.kernels.intrinsics import as_float, as_word
 from squallpy.runtime.kernels.kernel_compiler import inlined
@@ -43,6 +46,49 @@ def real_divide(a: int, b: int) -> int:
     """Divide doubles; 0 by 0.0, where the quotient is NULL."""
     divisor = as_float(b)
     return as_word(as_float(a) / divisor) if divisor != 0.0 else 0
+
+
+@inlined
+def real_square_root(a: int) -> int:
+    """Take the square root of a double; NaN of a negative one."""
+    return as_word(sqrt(as_float(a)))
+
+
+@inlined
+def real_floor(a: int) -> int:
+    """Round a double down to a whole number."""
+    return as_word(np.floor(as_float(a)))
+
+
+@inlined
+def real_ceil(a: int) -> int:
+    """Round a double up to a whole number."""
+    return as_word(np.ceil(as_float(a)))
+
+
+@inlined
+def real_trunc(a: int) -> int:
+    """Cut a double off to a whole number."""
+    return as_word(np.trunc(as_float(a)))
+
+
+@inlined
+def real_half_away(a: int) -> int:
+    """Round a double to the next whole number, half away from zero."""
+    value = as_float(a)
+    return as_word(np.trunc(value + np.copysign(0.5, value)))
+
+
+@inlined
+def has_word(a: int) -> bool:
+    """True if a double has a whole number of 64 bits."""
+    return -9223372036854775808.0 <= as_float(a) < 9223372036854775808.0
+
+
+@inlined
+def word_of(a: int) -> int:
+    """Return the whole number of a double; 0 if it has none of 64 bits."""
+    return int(as_float(a)) if has_word(a) else 0
 
 
 @inlined

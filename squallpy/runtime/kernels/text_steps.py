@@ -16,6 +16,8 @@ from squallpy.runtime.kernels.kernel_compiler import called, inlined
 from squallpy.runtime.kernels.trigger_steps import GROW, INTERN, call
 
 NAMES: Final = 8  # in the table of addresses, behind room for rows: the frame of the dictionary
+_ANY_TEXT: Final = ord("%")
+_ANY_CHARACTER: Final = ord("_")
 _FEW: Final = 1 << 14  # texts of a dictionary that stays in the cache
 _SHORT: Final = 8  # bytes of texts that are mostly known without it (`number_of`)
 
@@ -74,6 +76,50 @@ def leading(start: int, length: int, characters: int) -> int:
 
 
 @called
+def characters_of(start: int, length: int) -> int:
+    """Count the characters of a text."""
+    count = 0
+    for i in range(length):
+        count += 1 if load8(start, i) & 0xC0 != 0x80 else 0
+    return count
+
+
+@called
+def compare_texts(start: int, length: int, other: int, size: int) -> int:
+    """Compare texts by code point: below 0 if the first comes first, 0 if they are the same, above 0 else."""
+    for i in range(min(length, size)):
+        if load8(start, i) != load8(other, i):
+            return load8(start, i) - load8(other, i)
+    return length - size
+
+
+@called
+def skip_letters(start: int, length: int, letters: int, count: int) -> int:
+    """Count the bytes at the beginning of a text that are among some letters of ASCII."""
+    at = 0
+    while at < length and is_among(load8(start, at), letters, count):
+        at += 1
+    return at
+
+
+@called
+def without_letters(start: int, length: int, letters: int, count: int) -> int:
+    """Count the bytes of a text before those at its end that are among some letters of ASCII."""
+    while length > 0 and is_among(load8(start, length - 1), letters, count):
+        length -= 1
+    return length
+
+
+@inlined
+def is_among(byte: int, letters: int, count: int) -> bool:
+    """True if a byte is one of some letters of ASCII."""
+    for i in range(count):  # noqa: SIM110
+        if load8(letters, i) == byte:
+            return True
+    return False
+
+
+@called
 def same_text(start: int, length: int, other: int, size: int) -> bool:
     """True if two texts have the same bytes."""
     return length == size and same_bytes(start, other, size)
@@ -95,3 +141,50 @@ def search(start: int, length: int, first: int, other: int, size: int) -> int:
         if load8(start, at) == head and same_bytes(start + at, other, size):
             return at + size
     return -1
+
+
+@called
+def part_before(start: int, length: int, separator: int, size: int, number: int) -> int:
+    """Count the bytes of a text before its part of a number, from 1; −1 if it has fewer parts."""
+    at = 0
+    for _ in range(number - 1):
+        at = search(start, length, at, separator, size)
+    return at
+
+
+@called
+def part_length(start: int, length: int, first: int, separator: int, size: int) -> int:
+    """Count the bytes from one up to a separator, or to the end; 0 from −1 on."""
+    behind = search(start, length, first, separator, size)
+    return behind - size - first if behind >= 0 else max(length - first, 0) if first >= 0 else 0
+
+
+@called
+def place_of(start: int, length: int, other: int, size: int) -> int:
+    """Return the first character, from 1, from which on a text has another one; 0 if it is not there."""
+    behind = search(start, length, 0, other, size) if size > 0 else 0
+    return characters_of(start, behind - size) + 1 if behind >= 0 else 0
+
+
+@called
+def is_like(start: int, length: int, pattern: int, size: int) -> bool:
+    """True if a text has a pattern, in which % is any text and _ any character."""
+    at = place = 0
+    behind, retried = -1, 0  # the place behind the last %, and where the text that it takes ends so far
+    while at < length:
+        sign = load8(pattern, place) if place < size else -1
+        if sign == _ANY_TEXT:
+            place += 1
+            behind, retried = place, at
+        elif sign == _ANY_CHARACTER:
+            at, place = at + leading(start + at, length - at, 1), place + 1
+        elif sign == load8(start, at):
+            at, place = at + 1, place + 1
+        elif behind >= 0:
+            retried += leading(start + retried, length - retried, 1)
+            at, place = retried, behind
+        else:
+            return False
+    while place < size and load8(pattern, place) == _ANY_TEXT:
+        place += 1
+    return place == size

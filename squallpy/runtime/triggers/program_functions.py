@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from squallpy.base.rings import Cofactor, Payload
 from squallpy.catalog.relation import MULT
-from squallpy.codegen.pre_aggregation import GroupCode
+from squallpy.codegen.group_code import GroupCode
 from squallpy.codegen.program import RunCode
 from squallpy.codegen.statement_code import touched_name
 from squallpy.physical.plan import Feed, Lookup, Plan, Update
