@@ -68,18 +68,18 @@ class DerivationCode:
     domain: str | None = None
 
 
-def check_rows(aux: AuxiliaryPlan, single: bool = False) -> None:
-    """Raise NotCompilable unless rows are groups, of counts and exact sums, as often as they are there.
+def check_rows(aux: AuxiliaryPlan, derived: bool = False) -> None:
+    """Raise NotCompilable unless rows are groups, of counts and exact sums, once each where the group is there.
 
     Args:
-        single: There may be one row, also over nothing.
+        derived: There may be one row, also over nothing, or rows as often as something says.
     """
     output = aux.output
     if not isinstance(aux.kind, Groups) or output.aggregated_key:
         raise NotCompilable(f"rows of {type(aux.kind).__name__}{' over a key' if output.aggregated_key else ''}")
-    if output.repeat or output.having or output.times or output.number:
+    if output.number or (not derived and (output.repeat or output.having or output.times)):
         raise NotCompilable("rows that are repeated, or there only if a predicate is TRUE")
-    if output.single and (aux.source.keys or not single):
+    if output.single and (aux.source.keys or not derived):
         raise NotCompilable("a row that is there without a group")
     scalar_rings(aux.source.payload)
     if aux.source.is_ordered:
@@ -90,7 +90,7 @@ def print_derivation(
     relation: str, delta: View, payload: Payload, aux: AuxiliaryPlan, function: str, domain: Domain | None = None
 ) -> DerivationCode:
     """Print the function that computes a delta of an auxiliary relation; raises NotCompilable."""
-    check_rows(aux, single=True)
+    check_rows(aux, derived=True)
     return DerivationPrinter(delta, payload, function, aux=aux, relation=relation, domain=domain).derivation()
 
 
@@ -114,11 +114,37 @@ class DerivationPrinter(GroupBody):
     def derivation(self) -> DerivationCode:
         """Print it; raises NotCompilable."""
         self.body.depth = self.depth
-        self._print(lambda: Value("times", None, -1, 1))
+        self._print(self._load_times)
         source, text, constants = self.aux.source.name, self._text(), tuple(self.body.texts)
         extreme, room = self.aux.output.aggregated_key is not None, self._room
         domain, names = self.domain.view if self.domain else None, (self.relation, self.delta.name, source)
         return DerivationCode(*names, self.function, text, constants, room, extreme, domain)
+
+    def _begin_row(self) -> None:
+        having = self.aux.output.having
+        if having is not None:
+            self.body.note(f"having {having}")
+            self._drop_unless(self._computed(having).code)
+
+    def _load_times(self) -> Value:
+        """Print how often a row is there: once, or as its group or an expression says, and below 0 if it goes."""
+        output, once = self.aux.output, Value("times", None, -1, 1)
+        if output.repeat:
+            count = f"load(payload, {self.aux.source.payload.offsets[output.count]})"
+            often = self._row.let(f"max({count}, 0)", None, "multiplicity", 0, _MOST_ROWS)
+        elif output.times is None:
+            return once
+        else:
+            value = self._computed(output.times)
+            often = self._row.let(f"max({value.code}, 0)", None, output.times, 0, max(value.most, 0))
+        return self._row.times(often, once)
+
+    def _computed(self, expr: Expr) -> Value:
+        """Print an expression over keys and measures."""
+        parts = self._parts()
+        value = parts.value(expr)
+        self._row.checks += parts.checks
+        return value
 
     def _key(self, key: Column) -> str:
         if key.type.kind is not Kind.VARCHAR:
@@ -140,12 +166,7 @@ class DerivationPrinter(GroupBody):
 
     def _load(self, column: Column) -> Value:
         item = self._item(column)
-        if isinstance(item, Column):
-            return self._load_item(column, item)
-        parts = self._parts()
-        value = parts.value(item)
-        self._row.checks += parts.checks
-        return value
+        return self._load_item(column, item) if isinstance(item, Column) else self._computed(item)
 
     def _load_item(self, column: Column, item: Column) -> Value:
         """Print the value of a key of the view, or of a measure."""

@@ -30,6 +30,8 @@ def check_extremes(aux: AuxiliaryPlan) -> None:
     output, over = aux.output, aux.output.aggregated_key
     if not isinstance(aux.kind, Groups) or over is None:
         raise NotCompilable(f"rows of {type(aux.kind).__name__}")
+    if output.having or output.times or output.repeat or output.number:
+        raise NotCompilable("rows that are repeated, or there only if a predicate is TRUE")
     for measure in output.measures:
         if measure.function not in ENDS:
             raise NotCompilable(f"{measure.function.upper()} of a group")

@@ -92,6 +92,7 @@ class GroupBody(ABC):
         self._row = row = RowExpressions(
             self.body, self.names, self._load, self._load_text, composed="composed" if self._has_composed else ""
         )
+        self._begin_row()
         self._filter_and_compute([f for f in term.body if isinstance(f, Assign | Cmp)])
         keys = [self._key(key) for key in self.delta.keys]
         sums = [lane for lane in term.lanes if lane is not None]
@@ -134,6 +135,10 @@ class GroupBody(ABC):
     def _may_append(self) -> bool:
         """True if it may be told that rows are not to be added up by key, but to stand one behind the other."""
         return False
+
+    def _begin_row(self) -> None:
+        """Print what decides whether there is a row."""
+        return
 
     @abstractmethod
     def _load(self, column: Column) -> Value: ...

@@ -326,14 +326,18 @@ class StatementPrinter:
         self.body(f"if {payload} == 0 or load({payload}, {count}) == 0:")
         self.body("    continue")
         made = dict(aux.output.items)
+        measures = {m.column: m for m in aux.output.measures}
+
+        def load(column: Column) -> Value:
+            if column not in measures:
+                raise NotCompilable(f"{column} of {row.relation}")
+            return print_measure(self._row, aux, column, measures[column], payload)
+
+        parts = RowExpressions(self.body, self.names, load, self._load_text)
         for title, variable in row.fields:
-            measure = next((m for m in aux.output.measures if m.column == made[title]), None)
-            if variable.id not in step.live:
-                continue
-            if measure is None:
-                raise NotCompilable(f"{made[title]} of {row.relation}")
-            value = print_measure(self._row, aux, variable, measure, payload)
-            self.bind(variable, self._row.key_word(value, variable.type))
+            if variable.id in step.live:
+                self.bind(variable, self._row.key_word(parts.value(made[title]), variable.type))
+        self._row.checks += parts.checks
 
     def _look_up(self, step: Lookup) -> str:
         """Print a lookup; what follows is for each record that it finds. Returns where its payload is."""

@@ -40,6 +40,12 @@ SAMPLE = (
     "extremes_group",
     # products with a key of a view
     "nested_average_of_few_parts",
+    # rows as often as their groups say, looked at by other statements, too
+    "except_nested",
+    "mark_nested",
+    # texts that are composed, moments, DISTINCT values under conditions
+    "functions_moments",
+    "distinct_filters",
     # compiled statements between others: nested aggregates, windows
     "sums_of_sums",
     "windows_slide",
