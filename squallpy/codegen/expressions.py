@@ -162,8 +162,8 @@ class RowExpressions:
             a, b = map(self._ordinal, args)
             alike = f"({a.known or 1}) == ({b.known or 1}) and " if a.known or b.known else ""
             return self.let(f"1 if {alike}{a.code} == {b.code} else 0", None, call)
-        if name == "in" and args[0].type.kind is not Kind.DOUBLE:
-            first, *others = map(self.value, args)
+        if name == "in":
+            first, *others = map(self._ordinal, args)
             same = (self.let(f"1 if {first.code} == {v.code} else 0", self.both(first, v), call) for v in others)
             return reduce(lambda a, b: self._connect("or", a, b, call), same)
         if name in ("and", "or"):

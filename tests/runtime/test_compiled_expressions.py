@@ -41,6 +41,7 @@ NUMBERS = [
     *("ROUND(p)", "ROUND(w, 2)", "FLOOR(p)", "CEIL(w)", "CAST(w AS INT)", "CAST(p AS DECIMAL(6,1))", "CAST(o AS INT)"),
     *("CAST(k AS BOOLEAN)", "CAST(x AS BOOLEAN)", "GREATEST(k, b)", "LEAST(p, w)", "GREATEST(x, 0.5e0, -x)"),
     *("LEAST(d, DATE '2020-02-29')", "GREATEST(NULL, k)", "k IS NOT DISTINCT FROM b", "x IS DISTINCT FROM -0.0e0"),
+    *("x IN (2.5e0, CAST('NaN' AS DOUBLE))", "x IN (0.0e0, NULL)", "k NOT IN (0, NULL)"),
     *("ABS(x)", "SQRT(ABS(x))", "FLOOR(LEAST(x, 1e6))", "CEIL(LEAST(GREATEST(x, -9.5e0), 9.5e0))"),
     *("CAST(LEAST(GREATEST(x, -3e9), 1e9) AS BIGINT)", "CAST(LEAST(GREATEST(x, -9.5e0), 9.5e0) AS DECIMAL(6,2))"),
 ]

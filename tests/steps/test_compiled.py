@@ -42,7 +42,7 @@ SAMPLE = (
     "nested_average_of_few_parts",
     # rows as often as their groups say, looked at by other statements, too
     "except_nested",
-    "mark_nested",
+    "case_of_subquery_1",
     # texts that are composed, moments, DISTINCT values under conditions
     "functions_moments",
     "distinct_filters",

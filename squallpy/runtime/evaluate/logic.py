@@ -59,12 +59,15 @@ def member(arg: Vec, listed: list[Any], has_null: bool, type: Type) -> Vec:
         values = np.asarray(pc.is_in(_array(arg.values), value_set=pa.array(listed, pa.string())))
         values = values if isinstance(arg.values, pa.Array | pa.ChunkedArray) else values[0]
     else:
-        values = reduce(
-            np.logical_or, (np.equal(arg.values, v).astype(bool) for v in listed), np.zeros(np.shape(arg.values), bool)
-        )
+        values = reduce(np.logical_or, (_equal(arg.values, v) for v in listed), np.zeros(np.shape(arg.values), bool))
     if not has_null:
         return Vec(values, arg.valid)
     return Vec(values, values if arg.valid is None else np.logical_and(values, arg.valid))
+
+
+def _equal(values: Any, value: Any) -> Any:
+    """Compare with a constant; NaN is itself."""
+    return np.isnan(values) if value != value else np.equal(values, value).astype(bool)
 
 
 def _array(values: Any) -> Any:
