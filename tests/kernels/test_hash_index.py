@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from squallpy.runtime.kernels.hash_index import (
+    BASE,
     FIRST,
     HEADER,
     HIGH,
     LOW,
     MOST,
     OF,
+    OLD,
+    SCALE,
     SIZE,
     TURN,
     begin_growing,
@@ -76,21 +79,31 @@ def entries(region: NDArray[np.int64]) -> list[np.int64]:
 @given(
     st.lists(st.tuples(st.integers(0, 29), st.sampled_from(HASHES)), unique_by=lambda pair: pair[0]),
     st.lists(st.integers(0, 29) | st.just("grow") | st.just("go on"), max_size=80),
+    st.tuples(st.sampled_from([1, 7, 1 << 20, 3 << 32]), st.sampled_from(HASHES)) | st.none(),
 )
-def property_tables_stay_in_order(keys: list[tuple[int, int]], steps: list[int | str]) -> None:
-    """Whatever is entered and taken out while they grow, and if they shall grow again before they are done."""
+def property_tables_stay_in_order(
+    keys: list[tuple[int, int]], steps: list[int | str], line: tuple[int, int] | None
+) -> None:
+    """Whatever is entered and taken out while they grow, and if they shall grow again before they are done.
+
+    Args:
+        line: A scale and a base, where hashes are keys.
+    """
     rows, hashes = np.arange(30), np.zeros(30, np.int64)
     for key, h in keys:
         hashes[key] = h
     region, there = np.zeros(HEADER + MOST_WORDS, np.int64), set()
     region[SIZE], due = START, 0
+    if line:
+        region[SCALE] = region[OLD] = line[0]
+        region[BASE] = line[1] & HIGH
     for step in steps:
         size = int(region[SIZE])
         if step == "grow":
             if wider(size) <= MOST_WORDS:
                 begin_growing(region.ctypes.data, wider(size))
                 due = size * MOST // OF
-                assert region[SIZE] == wider(size) and region[TURN] == -1
+                assert region[SIZE] == wider(size) and region[TURN] == (0 if line else -1)
         elif step == "go on":
             due += 1
             grow_on(region, due)

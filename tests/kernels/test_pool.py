@@ -456,6 +456,123 @@ def test_large_groups_are_indexed_by_record(together: bool) -> None:
         assert np.array_equal(found, expected)
 
 
+INDEXED_BY_ONE: dict[str, Callable[[], Pool]] = {
+    "all columns": lambda: Pool(1, COUNTED, narrow=True, small=True),
+    "a group": lambda: Pool(2, COUNTED, ((1,),), group=(0,), narrow=True),
+    "runs": lambda: Pool(2, Payload((Ring.COUNT, Ring.EXACT)), ((0,), (1,)), adaptive=True, narrow=True, small=True),
+    "runs of sums of doubles": lambda: Pool(2, Payload((Ring.COUNT, Ring.REAL)), ((0,),), adaptive=True, narrow=True),
+    "a group of sums of doubles": lambda: Pool(2, Payload((Ring.REAL,)), group=(0,), narrow=True),
+}
+
+
+def ascending_keys(random: np.random.Generator, start: int, rows: int, width: int) -> NDArray[np.int64]:
+    """Keys whose first column ascends by 1 to 7, some of them a little late."""
+    keys = start + np.cumsum(random.integers(1, 8, rows))
+    late = np.arange(0, rows - 31, 61)
+    keys[late], keys[late + 30] = keys[late + 30], keys[late].copy()
+    return with_group(keys, width)
+
+
+def with_group(keys: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """Rows of a key and, in a second column, a group, as far as there are columns."""
+    return np.ascontiguousarray(np.stack([keys, keys % 90], axis=1)[:, :width])
+
+
+def unit_payloads(pool: Pool, keys: NDArray[np.int64], sign: int = 1) -> NDArray[np.int64]:
+    """A count or a sum of 1 in each lane, for each key."""
+    rings = [ring for ring in pool.payload.rings if isinstance(ring, Ring)]
+    lanes = [pack(np.full(len(keys), sign, np.float64 if ring is Ring.REAL else np.int64), ring) for ring in rings]
+    return np.concatenate([lane.reshape(len(keys), -1) for lane in lanes], axis=1)
+
+
+def check_contents(pool: Pool, held: NDArray[np.int64]) -> None:
+    """A pool has these keys, finds each, and no others beside them."""
+    keys = pool.keys.copy()
+    assert np.array_equal(keys[np.lexsort(keys.T[::-1])], held[np.lexsort(held.T[::-1])])
+    assert np.array_equal(pool.probe(keys), pool.scan())
+    for other in (keys[:, 0] + 1, keys[:, 0] + 2**40, -keys[:, 0] - 5):
+        others = with_group(other, pool.key_width)
+        assert np.array_equal(pool.probe(others) >= 0, np.isin(other, held[:, 0]))
+    for index, columns in enumerate(pool.slices):
+        bound = np.unique(held[:, columns[0]]).reshape(-1, 1)
+        rows, slots = pool.slice(index, bound)
+        assert np.array_equal(pool.keys[slots, columns[0]], bound[rows, 0]) and len(slots) == len(held)
+
+
+def filled_in_order(layout: str, random: np.random.Generator) -> tuple[Pool, NDArray[np.int64]]:
+    """A pool with an index in the order of keys, and its keys: added in batches, of which a tenth goes again."""
+    pool, held = INDEXED_BY_ONE[layout](), np.empty((0, 0), np.int64)
+    for step in range(20):
+        keys = ascending_keys(random, int(held[:, 0].max()) if step else 5_000, 1_000, pool.key_width)
+        held = np.concatenate([held, keys]) if step else keys
+        pool.upsert(keys, unit_payloads(pool, keys))
+        gone = random.permutation(len(held))[:100]
+        pool.upsert(held[gone], unit_payloads(pool, held[gone], -1))
+        held = np.delete(held, gone, axis=0)
+        if step % 5 == 0:
+            check_contents(pool, held)
+    assert pool.keeps_order
+    return pool, held
+
+
+OTHER_KEYS: dict[str, Callable[[int], NDArray[np.int64]]] = {
+    "denser": lambda last: np.arange(last // 2, last // 2 + 9_000),
+    "before all": lambda last: 4_000 - np.arange(9_000),
+    "far behind": lambda last: np.arange(9_000) + 2**30,
+    "NULL, then behind": lambda last: np.concatenate([[NULL], last + 5 * np.arange(1, 9_000)]),
+    "too large": lambda last: last + 2**33 + np.arange(9_000),
+}
+
+
+@pytest.mark.parametrize("layout", INDEXED_BY_ONE)
+@pytest.mark.parametrize("then", OTHER_KEYS)
+def property_records_in_the_order_of_keys(layout: str, then: str) -> None:
+    """Found as long as keys ascend, and when others come, after which hashes are mixed, unless few do."""
+    pool, held = filled_in_order(layout, np.random.default_rng(5))
+    new = OTHER_KEYS[then](int(held[:, 0].max()))
+    new = new[~np.isin(new, held[:, 0])]
+    new = with_group(new, pool.key_width)
+    for start in range(0, len(new), 700):
+        pool.upsert(new[start : start + 700], unit_payloads(pool, new[start : start + 700]))
+    held = np.concatenate([held, new])
+    assert pool.keeps_order == (then == "NULL, then behind")
+    check_contents(pool, held)
+    gone = held[::2].copy()
+    pool.upsert(gone, unit_payloads(pool, gone, -1))
+    check_contents(pool, held[1::2])
+
+
+@pytest.mark.parametrize("layout", INDEXED_BY_ONE)
+def test_keys_in_order_that_become_sparser(layout: str) -> None:
+    """The index gets more positions, long before it is full."""
+    pool, held = filled_in_order(layout, np.random.default_rng(6))
+    before, last = pool.usage["index"], int(held[:, 0].max())
+    new = last + 11 * np.arange(1, 4_000)
+    new = with_group(new, pool.key_width)
+    for start in range(0, len(new), 500):
+        pool.upsert(new[start : start + 500], unit_payloads(pool, new[start : start + 500]))
+    assert pool.keeps_order and pool.usage["index"] > before
+    check_contents(pool, np.concatenate([held, new]))
+
+
+@pytest.mark.parametrize("keys", ["at random", "descend", "twice as dense at last", "wide"])
+def test_keys_whose_order_is_not_kept(keys: str) -> None:
+    """They do not ascend, crowd at one place, or words of 32 bits do not hold them."""
+    pool, all_keys = INDEXED_BY_ONE["a group"](), 7 * np.arange(20_000)
+    if keys == "at random":
+        all_keys = np.random.default_rng(3).permutation(all_keys)
+    elif keys == "descend":
+        all_keys = all_keys[::-1]
+    elif keys == "wide":
+        all_keys = all_keys + 2**40
+    else:
+        all_keys = np.concatenate([7 * np.arange(2_500), 17_500 + np.arange(17_500)])
+    rows = with_group(all_keys, 2)
+    pool.upsert(rows, unit_payloads(pool, rows))
+    assert not pool.keeps_order
+    check_contents(pool, rows)
+
+
 def property_same_calls_same_slots() -> None:
     random = np.random.default_rng(2)
     batches = [random.integers(0, 500, (300, 1)) for _ in range(20)]

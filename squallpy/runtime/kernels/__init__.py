@@ -12,6 +12,7 @@
     numbered_keys                                                 keys by small numbers
     arena_tables · line_comparison                                small hash tables in one arena
     primary_index · group_index · run_index · stored_keys         entries for each record, or for runs of them; its key
+    order_index                                                   records in the order of ascending keys
     stored_payloads · stored_records                              its payload; both as arrays
     slice_lookup · counted_records                                lookups by some columns; rows added to views of sums
     page_watch                                                    pages of a pool that were written

@@ -9,7 +9,19 @@ whose payload comes to be 0, a key or a payload that narrow ones do not hold, a 
 from typing import Final
 
 from squallpy.runtime.kernels import pool_layout as at
-from squallpy.runtime.kernels.hash_index import HIGH, LOW, Shape, ask, ask_behind, insert, is_of, peek, seek, table_of
+from squallpy.runtime.kernels.hash_index import (
+    HIGH,
+    LOW,
+    Shape,
+    ask,
+    ask_behind,
+    crowding,
+    insert,
+    is_of,
+    peek,
+    seek,
+    table_of,
+)
 from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.intrinsics import load, prefetch, store, store32
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined
@@ -17,7 +29,7 @@ from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.postings import has_room, link
-from squallpy.runtime.kernels.primary_index import hash_record, is_by_runs
+from squallpy.runtime.kernels.primary_index import hash_in_order, hash_record, is_by_runs, keeps_order
 from squallpy.runtime.kernels.ring_arithmetic import exact_add, sign
 from squallpy.runtime.kernels.run_index import ALLOWED, enter_newest, seek_in_runs
 from squallpy.runtime.kernels.stored_keys import has_put_words
@@ -116,15 +128,19 @@ def _is_nothing(source: int, words: int) -> bool:
 
 
 @inlined
-def _hash(frame: Vector, row: int, columns: int) -> int:
+def _hash(frame: Vector, row: int, columns: int, in_order: bool) -> int:
     """Hash of a row's key."""
-    return hash_row(row, 1) if columns == 1 else hash_record(frame, row)
+    if columns != 1:
+        return hash_record(frame, row)
+    return hash_in_order(load(row, 0)) if in_order else hash_row(row, 1)
 
 
 @inlined
-def _ask(frame: Vector, table: int, shape: Shape, key: int, scratch: int, row: int, columns: int) -> None:
+def _ask(
+    frame: Vector, table: int, shape: Shape, key: int, scratch: int, row: int, columns: int, in_order: bool
+) -> None:
     """Note the hash of a row's key and its home, and ask for the lines in which its entry would stand."""
-    h = _hash(frame, key, columns)
+    h = _hash(frame, key, columns, in_order)
     store(scratch, row & _SLOTS, h)
     store(scratch, at.CHUNK + (row & _SLOTS), ask(table, shape, h))
 
@@ -170,9 +186,10 @@ def _add(
     (table, shape), keys, payloads = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
     width, unit, count = columns if columns != _ANY else frame[at.KEY], frame[at.UNIT], load(head, at.COUNT)
     broad, narrow = frame[at.BROAD], is_narrow(frame)
+    in_order = keeps_order(frame)
     is_watched, has_slices, last = frame[at.WATCHED] > 0, frame[at.SLICES] > 0, stop if asked == 0 else start
     for row in range(start, min(start + _ASKED, last)):
-        _ask(frame, table, shape, base + 8 * width * row, scratch, row, columns)
+        _ask(frame, table, shape, base + 8 * width * row, scratch, row, columns, in_order)
     for row in range(start, min(start + _PEEKED, last)):
         _peek(table, shape, scratch, row, keys, unit * width, payloads, broad)
     for chunk in range(start, stop, at.CHUNK):
@@ -182,7 +199,7 @@ def _add(
             return chunk
         for j in range(chunk, chunk + here):
             if j + _ASKED < last:
-                _ask(frame, table, shape, base + 8 * width * (j + _ASKED), scratch, j + _ASKED, columns)
+                _ask(frame, table, shape, base + 8 * width * (j + _ASKED), scratch, j + _ASKED, columns, in_order)
             if j + _PEEKED < last:
                 _peek(table, shape, scratch, j + _PEEKED, keys, unit * width, payloads, broad)
             h, peeked = load(scratch, j & _SLOTS), load(scratch, at.CHUNK + (j & _SLOTS))
@@ -209,9 +226,11 @@ def _add(
                 is_done = is_done and has_put_words(frame, keys + unit * width * count, row, width, unit)
                 if is_done:
                     if by_runs:
-                        enter_newest(frame, table, shape, ~position, h, count, row)
+                        end = enter_newest(frame, table, shape, ~position, h, count, row)
                     else:
-                        insert(table, shape, ~position, (h & HIGH) | (count + 1))
+                        end = insert(table, shape, ~position, (h & HIGH) | (count + 1))
+                    if in_order:
+                        passed += crowding(shape, h, ~position, end)
                     if is_watched:
                         mark_written(frame, count)
                     count += 1
@@ -222,7 +241,7 @@ def _add(
                 return j
         if has_slices:
             _link(frame, linked, count)
-        if by_runs:
+        if by_runs or in_order:
             store(head, at.PASSED, max(0, load(head, at.PASSED) + passed - ALLOWED * here))
     store(head, at.COUNT, count)
     return stop

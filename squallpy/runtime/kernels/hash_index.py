@@ -14,6 +14,9 @@ shall have `size` is so at once, with room at its end, but for the homes of the 
 As rows come the turn goes down, and the entries that it passes move back: growing is one sequential pass that never
 looks at a key, and no batch waits for it.
 
+A hash may also be a key itself (`order_index.py`): then home = (hash − base) · scale, from 0 to the last position, and
+a table that grows only gets more positions at its end.
+
 Source: Amble, Knuth, *Ordered hash tables* (1974); Gonnet, Munro, *The analysis of linear probing sort* (1984); Litwin,
 *Linear hashing* (1980) for growing step by step.
 """
@@ -38,6 +41,8 @@ _LINE = 64
 _NEAR = 56  # bytes behind its home that an entry seldom goes beyond
 MOST, OF = 2, 3  # so full may a table be: two thirds
 SIZE, OLD, TURN = 0, 1, 2  # the first words of its region; all zero: a table of FIRST positions
+SCALE, BASE = 3, 4  # where hashes are keys: positions for each key, times 2³², and the hash whose home is 0
+TRIED = 5  # 1: hashes are keys, or it was tried
 HEADER = 8  # words before the entries
 FIRST = 512 - HEADER
 _TOGETHER = 8  # entries that are looked at in one step
@@ -46,22 +51,25 @@ HASTE = 2  # a table that grows is done when of the entries that come before it 
 _ALL = 1 << 32  # entries with which each table is done
 _PARTS = 20  # bits of the part of a table that is done
 
-Shape = tuple[int, int, int]  # size, old, turn
+Shape = tuple[int, int, int, int, int]  # size, old, turn, scale (or the size), base
 
 
 @inlined
 def table_of(region: int) -> tuple[int, Shape]:
     """Return where the entries of a region's table begin, and its shape."""
-    size = load(region, SIZE)
-    return region + 8 * HEADER, (size if size != 0 else FIRST, load(region, OLD), load(region, TURN))
+    size, scale = load(region, SIZE), load(region, SCALE)
+    size = size if size != 0 else FIRST
+    shape = (size, load(region, OLD), load(region, TURN), scale if scale != 0 else size, load(region, BASE))
+    return region + 8 * HEADER, shape
 
 
 @inlined
 def home(entry: int, shape: Shape) -> int:
     """Return the home of an entry or a hash in a table."""
-    size, old, turn = shape
+    size, old, turn, scale, base = shape
     h = entry & HIGH
-    return multiply_high(h, size if below(turn, h) != 0 else old)
+    beyond = h - base if below(base, h) != 0 else 0  # without a jump, as all of this
+    return min(multiply_high(beyond, scale if below(turn, h) != 0 else old), size - 1)
 
 
 @inlined
@@ -165,15 +173,27 @@ def seek_number(table: int, shape: Shape, h: int, number: int) -> int:
 
 
 @inlined
-def insert(table: int, shape: Shape, at: int, entry: int) -> None:
-    """Put an entry where it belongs; what stands there and behind moves on.
+def insert(table: int, shape: Shape, at: int, entry: int) -> int:
+    """Put an entry where it belongs; what stands there and behind moves on. Return the last position that was written.
 
     NB: eight entries moved on in one step wait for cache lines that most insertions do not need.
     """
+    last = at
     while entry != 0:
         following = load(table, at)
         store(table, at, entry)
+        last = at
         at, entry = after(at, shape), following
+    return last
+
+
+@inlined
+def crowding(shape: Shape, h: int, at: int, last: int) -> int:
+    """Count the entries that the one of a hash, inserted at a position, passed from its home on, or moved up to `last`.
+
+    Where the end of the table sent one on to its beginning, they are very many.
+    """
+    return abs(at - home(h, shape)) + abs(last - at)
 
 
 @inlined
@@ -208,17 +228,33 @@ def wipe_all(region: int) -> None:
 
 
 @inlined
+def forget_order(region: int) -> None:
+    """Empty a table, whose hashes are not keys from then on."""
+    wipe_all(region)
+    store(region, SCALE, 0)
+    store(region, BASE, 0)
+    store(region, OLD, 0)
+
+
+@inlined
 def settle(region: int) -> None:
     """Finish the growth of an empty table, which has nothing to move."""
     store(region, TURN, 0)
 
 
 @inlined
-def _enter(table: int, shape: Shape, entry: int) -> int:
-    """Put an entry that is not there into a table; its position."""
+def place_for(table: int, shape: Shape, entry: int) -> int:
+    """Find where an entry belongs that is not there."""
     at = home(entry, shape)
     while not is_behind(load(table, at), entry, at, shape):
         at = after(at, shape)
+    return at
+
+
+@inlined
+def _enter(table: int, shape: Shape, entry: int) -> int:
+    """Put an entry that is not there into a table; its position."""
+    at = place_for(table, shape, entry)
     insert(table, shape, at, entry)
     return at
 
@@ -231,7 +267,7 @@ def go_on_growing(region: int, entries: int) -> bool:
     where a search finds them; then they come back, most of them one behind the other.
     """
     table, shape = table_of(region)
-    size, old, turn = shape
+    size, old, turn, scale, base = shape
     if turn == 0:
         return False
     last, whole = shift_right(turn, 32), (size - old) * MOST
@@ -259,7 +295,7 @@ def go_on_growing(region: int, entries: int) -> bool:
         store(table, at, 0)
         n += 1
         at = after(at, shape)
-    shape = (size, old, least << 32)
+    shape = (size, old, least << 32, scale, base)
     store(region, TURN, shape[2])
     at = -1
     for i in range(n):
@@ -283,20 +319,28 @@ def _from(start: int, end: int, size: int) -> int:
 def begin_growing(region: int, size: int) -> None:
     """Give a table more positions: there is memory for them in its region, empty.
 
-    What the end of the table sent on to its beginning has room behind the end now.
+    What the end of the table sent on to its beginning has room behind the end now, and so have, where hashes are keys,
+    entries whose homes are there.
     """
     while go_on_growing(region, _ALL):
         pass
-    table, (old, _, _) = table_of(region)
-    sent, shape, wider_shape = 0, (old, old, 0), (size, old, -1)
+    table, (old, _, _, _, base) = table_of(region)
+    scale, sent, last = load(region, SCALE), 0, old
+    shape = (old, old, 0, old, base) if scale == 0 else (old, scale, 0, scale, base)
+    wider_shape = (size, old, -1, size, base) if scale == 0 else (size, scale, 0, scale, base)
     while load(table, sent) != 0 and home(load(table, sent), shape) > sent:
         sent += 1
-    entries = np.empty(sent, np.int64)
+    while load(table, last - 1) != 0 and home(load(table, last - 1), wider_shape) > last - 1:
+        last -= 1
+    entries = np.empty(sent + old - last, np.int64)
     for i in range(sent):
         entries[i] = load(table, 0)
         remove(table, shape, 0)
+    for i in range(last, old):
+        entries[sent + i - last] = load(table, i)
+        store(table, i, 0)
     store(region, SIZE, size)
-    store(region, OLD, old)
-    store(region, TURN, -1)
-    for i in range(sent):
+    store(region, OLD, wider_shape[1])
+    store(region, TURN, wider_shape[2])
+    for i in range(len(entries)):
         _enter(table, wider_shape, entries[i])

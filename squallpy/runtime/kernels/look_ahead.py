@@ -11,7 +11,7 @@ from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.postings import ALONE, entry_of
-from squallpy.runtime.kernels.primary_index import indexed_columns, is_by_runs
+from squallpy.runtime.kernels.primary_index import hash_in_order, indexed_columns, is_by_runs, keeps_order
 from squallpy.runtime.kernels.run_index import seek_record
 from squallpy.runtime.kernels.slice_lookup import entries_of
 from squallpy.runtime.kernels.trigger_steps import call, frame_at
@@ -73,6 +73,7 @@ def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, befor
     frame = frame_at(where)
     places, scratch, own = frame[at.PLACES], where + 8 * frame[at.SCRATCH], frame[at.KEY]
     picks, count, by_runs = indexed_columns(frame), load(frame[HEAD], at.COUNT), is_by_runs(frame)
+    in_order = keeps_order(frame)
     (table, shape), unit, broad = table_of(frame[places]), frame[at.UNIT], frame[at.BROAD]
     records, payloads, wide = frame[places + at.KEYS], frame[places + at.WORDS], unit * own
     found, sought, n, m = scratch + 8 * _FOUND, scratch + 8 * _SOUGHT, 0, 0
@@ -80,8 +81,11 @@ def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, befor
         store(found, row, -1)
         if before == 0 or load(before, row) >= 0:
             key = _put_key(frame, keys + 8 * row * width, columns)
-            is_by_key = own == 1 and frame[picks] == 1  # NB: runs may agree on no columns
-            h = hash_row(key, 1) if is_by_key else hash_picked(key, where + 8 * (picks + 1), frame[picks])
+            if in_order:
+                h = hash_in_order(load(key, frame[picks + 1]))
+            else:
+                is_by_key = own == 1 and frame[picks] == 1  # NB: runs may agree on no columns
+                h = hash_row(key, 1) if is_by_key else hash_picked(key, where + 8 * (picks + 1), frame[picks])
             store(sought, n, row)
             store(scratch, n, h)
             store(scratch, at.CHUNK + n, ask(table, shape, h))
@@ -134,8 +138,13 @@ def _find_entries(where: int, s: int, keys: int, width: int, columns: int, rows:
     (table, shape), wide, broad = table_of(frame[place]), frame[at.STRIDE], frame[at.BROAD]
     records, payloads, arena = frame[places + at.KEYS], frame[places + at.WORDS], frame[place + at.ARENA]
     found, is_large = scratch + 8 * _FOUND, load(frame[HEAD], at.COUNT) >= _CACHED
+    in_order = is_primary and keeps_order(frame)
     for row in range(rows):
-        h = hash_picked(_put_key(frame, keys + 8 * row * width, columns), where + 8 * (picks + 1), frame[picks])
+        key = _put_key(frame, keys + 8 * row * width, columns)
+        if in_order:
+            h = hash_in_order(load(key, frame[picks + 1]))
+        else:
+            h = hash_picked(key, where + 8 * (picks + 1), frame[picks])
         store(scratch, row, h)
         store(scratch, at.CHUNK + row, ask(table, shape, h))
     for row in range(rows):

@@ -24,9 +24,10 @@ from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload
 from squallpy.base.rings.payload import ROOMS
 from squallpy.runtime.kernels import pool_layout
-from squallpy.runtime.kernels.hash_index import FIRST, HEADER, MOST, OF, SIZE, begin_growing, wider
+from squallpy.runtime.kernels.hash_index import FIRST, HEADER, MOST, OF, SCALE, SIZE, TRIED, begin_growing, wider
 from squallpy.runtime.kernels.memory_area import CONSTANTS, Area
 from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
+from squallpy.runtime.kernels.order_index import LEAST_SIZE, mix_hashes, order_records, positions_needed
 from squallpy.runtime.kernels.page_watch import PageWatch, WatchedPages
 from squallpy.runtime.kernels.pool_records import (
     clear_records,
@@ -56,6 +57,7 @@ _LARGE = 1 << 17  # words of an index for whose growth memory is got ready
 _UNWATCHED = _UNKNOWN = (0, 0)
 _SCALARS = pool_layout.SLICE_STATE - pool_layout.COUNT  # of the head, before those of slices
 _GIVEN = np.empty(0, np.int64)  # a lifting of payloads that are given
+_SPARSE = 3  # positions for each entry that an index in the order of keys has at most
 _PIECE = 1 << 12  # rows that are added at a time while an index grows
 
 
@@ -338,9 +340,10 @@ class Pool(OrderedContainer):
         if unfit == UNFIT_PAYLOAD:
             self._records.widen_payloads()
         elif unfit:
+            self._mix_hashes()
             self._records.widen_keys()
         if self._area.head[pool_layout.PASSED] >= pool_layout.MOST_PASSED:
-            self.index_by_record()
+            self._relieve_index()
         area, count = self._area, len(self) + 2 * pool_layout.CHUNK
         assert count < 2**31, "a pool holds fewer than 2³¹ records"
         needs = [(_KEYS, self._records.key_words(count)), (_WORDS, self._records.payload_words(count))]
@@ -380,7 +383,10 @@ class Pool(OrderedContainer):
                 growing.append((index + 2, count // 2, (count + more) // 2))
         for region, entries in self._entries().items():
             size = self._size(region)
-            if size >= _LARGE and entries * OF * 9 >= size * MOST * 8:
+            if region == _INDEX and self.keeps_order:
+                end = HEADER + min(size, positions_needed(area.current()))
+                growing.append((region, end, min(HEADER + size, end + 2 * more)))
+            elif size >= _LARGE and entries * OF * 9 >= size * MOST * 8:
                 growing.append((region, HEADER + size, HEADER + wider(size)))
         area.get_ready(growing)
 
@@ -400,6 +406,7 @@ class Pool(OrderedContainer):
 
     def index_by_record(self) -> None:
         """Let the primary index have an entry for each record from now on, if it is by runs, and slice 0 postings."""
+        self._mix_hashes()
         if not self._is_by_runs:
             return
         frame, done = self._area.current(), 0
@@ -407,6 +414,30 @@ class Pool(OrderedContainer):
         self._widen(len(self))
         while (done := index_records(frame, done)) < len(self):
             self.make_room()
+
+    def _relieve_index(self) -> None:
+        """Let the primary index have more positions, or another order, since too many entries were passed."""
+        if not self.keeps_order:
+            self.index_by_record()
+            return
+        self._area.head[pool_layout.PASSED] = 0
+        needed = positions_needed(self._area.current())
+        if not self._size(_INDEX) * 7 // 8 <= needed <= _SPARSE * self.entries:
+            self._mix_hashes()
+            return
+        while self._size(_INDEX) * 7 // 8 <= needed:
+            self._grow_index(_INDEX)
+
+    def _mix_hashes(self) -> None:
+        """Let the primary index have records by mixed hashes from now on, not in the order of keys."""
+        if self.keeps_order:
+            mix_hashes(self._area.current())
+        self._area.array(_INDEX)[TRIED] = 1
+
+    @property
+    def keeps_order(self) -> bool:
+        """True if the primary index has records in the order of their keys (`order_index.py`)."""
+        return bool(self._area.array(_INDEX)[SCALE])
 
     @property
     def _is_by_runs(self) -> bool:
@@ -437,6 +468,8 @@ class Pool(OrderedContainer):
 
     def _grow_index(self, region: int) -> None:
         size = wider(self._size(region))
+        if region == _INDEX and size > LEAST_SIZE and not self._area.array(_INDEX)[TRIED]:
+            order_records(self._area.current())
         if HEADER + size > self._area.words(region):
             self._area.grow(region, HEADER + size)
         begin_growing(self._area.where(region), size)

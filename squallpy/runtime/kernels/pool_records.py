@@ -18,6 +18,8 @@ from squallpy.runtime.kernels.hash_index import (
     after,
     ask,
     ask_behind,
+    crowding,
+    forget_order,
     go_on_growing,
     home,
     insert,
@@ -48,7 +50,7 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import is_zero
 from squallpy.runtime.kernels.postings import ask_unlink, has_room, link, link_between, renumber, unlink, unlink_all
-from squallpy.runtime.kernels.primary_index import first_slice, hash_record, is_by_runs
+from squallpy.runtime.kernels.primary_index import first_slice, hash_record, is_by_runs, keeps_order
 from squallpy.runtime.kernels.run_index import ALLOWED, drop_from_run, enter_newest, seek_in_runs, seek_record
 from squallpy.runtime.kernels.stored_keys import has_put, key_of_record, move_key
 from squallpy.runtime.kernels.stored_payloads import (
@@ -151,7 +153,7 @@ def _upsert_runs(frame: Vector, base: int, given: int, start: int, stop: int) ->
     """Add rows as `upsert_records` does where the index is by runs; keys and payloads stand at addresses."""
     head, places, scratch = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH]
     table, shape = table_of(frame[places])
-    key, payload, count = frame[at.KEY], frame[at.PAYLOAD], load(head, at.COUNT)
+    key, payload, count, in_order = frame[at.KEY], frame[at.PAYLOAD], load(head, at.COUNT), keeps_order(frame)
     for chunk in range(start, stop, at.CHUNK):
         here = min(at.CHUNK, stop - chunk)
         if not has_room(frame, count):
@@ -182,7 +184,9 @@ def _upsert_runs(frame: Vector, base: int, given: int, start: int, stop: int) ->
                     link(frame, linked, count)
                     store(head, at.COUNT, count)
                     return chunk + j
-                enter_newest(frame, table, shape, ~found, h, count, row)
+                end = enter_newest(frame, table, shape, ~found, h, count, row)
+                if in_order:
+                    passed += crowding(shape, h, ~found, end)
                 mark_written(frame, count)
                 count += 1
         link(frame, linked, count)
@@ -208,7 +212,7 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
     head, places, scratch = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH]
     (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
     wide, broad, stride, unit = 8 * key, 8 * payload, 8 * payloads.shape[1], frame[at.UNIT]
-    count = load(head, at.COUNT)
+    count, in_order = load(head, at.COUNT), keeps_order(frame)
     for chunk in range(start, stop, at.CHUNK):
         here = min(at.CHUNK, stop - chunk)
         if not has_room(frame, count):
@@ -217,7 +221,7 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
         ask_records(frame, base, chunk, here)
         if frame[at.SLICES] > 0 and not lifted:
             _ask_leaving(frame, given + chunk * broad, here, count)
-        linked, removed = count, False
+        linked, removed, passed = count, False, load(head, at.PASSED) - ALLOWED * here
         for j in range(here):
             if broad > _WIDE and j + _AHEAD < here:
                 _ask_record(frame, j + _AHEAD)
@@ -247,10 +251,14 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
                     link(frame, linked, count)
                     store(head, at.COUNT, count)
                     return chunk + j
-                insert(table, shape, ~position, (h & HIGH) | (count + 1))
+                end = insert(table, shape, ~position, (h & HIGH) | (count + 1))
+                if in_order:
+                    passed += crowding(shape, h, ~position, end)
                 mark_written(frame, count)
                 count += 1
         link(frame, linked, count)
+        if in_order:
+            store(head, at.PASSED, max(0, passed))
     store(head, at.COUNT, count)
     return stop
 
@@ -367,7 +375,7 @@ def clear_records(frame: Vector) -> None:
 def forget_runs(frame: Vector) -> None:
     """Empty an index by runs, which shall have an entry for each record."""
     head = frame[HEAD]
-    wipe_all(frame[frame[at.PLACES]])
+    forget_order(frame[frame[at.PLACES]])
     store(head, at.BY_RECORD, 1)
     store(head, at.ENTRIES, 0)
     store(head, at.PASSED, 0)

@@ -178,10 +178,10 @@ def _entries(frame: Vector, count: int) -> int:
     By runs, a record that goes may leave two runs, and the last that comes into its place be one. Where too much is
     passed, there is no room.
     """
-    if not is_by_runs(frame):
-        return count + at.CHUNK
     head = frame[HEAD]
-    return load(head, at.ENTRIES) + 2 * at.CHUNK if load(head, at.PASSED) < at.MOST_PASSED else 1 << 40
+    if load(head, at.PASSED) >= at.MOST_PASSED:
+        return 1 << 40
+    return load(head, at.ENTRIES) + 2 * at.CHUNK if is_by_runs(frame) else count + at.CHUNK
 
 
 @inlined

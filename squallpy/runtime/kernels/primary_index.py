@@ -6,11 +6,14 @@ Pool(2, payload, ((0,),), adaptive=True)    column 0, an entry for each run that
 """
 
 from squallpy.runtime.kernels import pool_layout as at
+from squallpy.runtime.kernels.hash_index import SCALE
 from squallpy.runtime.kernels.hashing import hash_picked
 from squallpy.runtime.kernels.intrinsics import load, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.stored_keys import are_same, key_at, word_at
+
+_LIFT = 1 << 31  # makes the least word 0
 
 
 @inlined
@@ -35,7 +38,21 @@ def indexed_columns(frame: Vector) -> int:
 def hash_record(frame: Vector, key: int) -> int:
     """Hash of the key at an address, by which the index has it."""
     columns = indexed_columns(frame)
+    if keeps_order(frame):
+        return hash_in_order(load(key, frame[columns + 1]))
     return hash_picked(key, address(frame) + 8 * (columns + 1), frame[columns])
+
+
+@inlined
+def keeps_order(frame: Vector) -> bool:
+    """True if the index, which is by one column, has records in the order of their keys (`order_index.py`)."""
+    return load(frame[frame[at.PLACES]], SCALE) != 0
+
+
+@inlined
+def hash_in_order(word: int) -> int:
+    """Hash of a word of a key, of 32 bits, in an index that has records in the order of their keys."""
+    return (word + _LIFT) << 32
 
 
 @inlined

@@ -108,11 +108,16 @@ def _count_entries(frame: Vector, more: int) -> None:
 
 
 @inlined
-def enter_newest(frame: Vector, table: int, shape: Shape, position: int, h: int, record: int, key: int) -> None:
-    """Enter the record behind all others, whose entry would stand at a position, unless it goes on with a run."""
+def enter_newest(frame: Vector, table: int, shape: Shape, position: int, h: int, record: int, key: int) -> int:
+    """Enter the record behind all others, whose entry would stand at a position, unless it goes on with a run.
+
+    Returns the last position that was written, or the one given.
+    """
+    last = position
     if record == 0 or not agree(frame, record - 1, key):
-        insert(table, shape, position, (h & HIGH) | (record + 1))
+        last = insert(table, shape, position, (h & HIGH) | (record + 1))
         _count_entries(frame, 1)
+    return last
 
 
 @called

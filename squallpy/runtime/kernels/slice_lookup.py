@@ -5,12 +5,11 @@ import numpy as np
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.group_index import group_length, group_of, group_record
 from squallpy.runtime.kernels.hash_index import LOW, ask, home, is_of, peek, table_of
-from squallpy.runtime.kernels.hashing import hash_picked
 from squallpy.runtime.kernels.intrinsics import load, prefetch
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel, making
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.postings import sliced
-from squallpy.runtime.kernels.primary_index import indexed_columns, is_by_runs, put_picked
+from squallpy.runtime.kernels.primary_index import hash_record, indexed_columns, is_by_runs, put_picked
 from squallpy.runtime.kernels.run_index import MANY, RUN, record_in_runs, runs_of
 from squallpy.runtime.kernels.stored_keys import key_at
 
@@ -42,7 +41,7 @@ def _sliced_by_primary_index(frame: Vector, bound: Vector) -> tuple[Words, Words
     hashes, found = np.empty(n, np.int64), np.empty(n, np.int64)
     for row in range(n):
         put_picked(key, picks, base + 8 * row * width, width)
-        hashes[row] = hash_picked(key, picks, width)
+        hashes[row] = hash_record(frame, key)
     total = 0
     for row in range(n):
         if row + at.CHUNK < n:

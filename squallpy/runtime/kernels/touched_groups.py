@@ -25,7 +25,7 @@ from squallpy.runtime.kernels.intrinsics import load, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, called, inlined, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.payload_arithmetic import copy
-from squallpy.runtime.kernels.primary_index import hash_record, indexed_columns
+from squallpy.runtime.kernels.primary_index import hash_record, indexed_columns, keeps_order
 from squallpy.runtime.kernels.run_index import seek_record
 from squallpy.runtime.kernels.stored_keys import WIDE, key_at
 from squallpy.runtime.kernels.stored_payloads import read_payload
@@ -69,6 +69,7 @@ def _note(touched: Vector, source: Vector, keys: int, first: int, rows: int, col
     there, scratch = source[at.PLACES], address(touched) + 8 * touched[at.SCRATCH]
     (table, shape), (other, form) = table_of(touched[places]), table_of(source[there])
     own, words, count = touched[places + at.KEYS], touched[places + at.WORDS], load(head, at.COUNT)
+    alike = columns == 1 and not keeps_order(source)  # the hashes of both
     for chunk in range(first, rows, at.CHUNK):
         if (
             full(count + at.CHUNK, shape)
@@ -81,7 +82,7 @@ def _note(touched: Vector, source: Vector, keys: int, first: int, rows: int, col
         _ask(source, scratch, keys + 8 * chunk * width, here)
         for i in range(here):
             key, start = keys + 8 * (chunk + i) * width, load(scratch, at.CHUNK + i)
-            h = load(scratch, i) if columns == 1 else hash_record(touched, key)
+            h = load(scratch, i) if alike else hash_record(touched, key)
             position = seek(table, shape, home(h, shape), h, key, columns if columns == 1 else width, own, WIDE)
             if position >= 0:
                 continue
