@@ -1,8 +1,10 @@
 """The compiler of triggers: a physical plan → the text of numba functions, which do what its feeds and statements do.
 
     names            what stands for pools, variables and columns in the text
-    expressions      scalar expressions over the row at hand
-    pre_aggregation  a feed's delta: a function over the rows of an Arrow batch
+    values           words and texts there, and whether they are NULL
+    expressions      scalar expressions over the row at hand: numbers and truth values
+    moment_expressions, text_expressions    those of dates and moments, and of texts
+    pre_aggregation  a feed's delta: a function over the rows of an Arrow batch; group_code is what it has to be given
     added_rows       how a row is added up there: the record of its key, and sums
     derivations      the delta of an auxiliary relation: a function over the groups that a batch touched
     domains          the groups of which any statement reads rows, those that the view it probes first has

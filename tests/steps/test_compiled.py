@@ -43,9 +43,6 @@ SAMPLE = (
     # rows as often as their groups say, looked at by other statements, too
     "except_nested",
     "case_of_subquery_1",
-    # texts that are composed, moments, DISTINCT values under conditions
-    "functions_moments",
-    "distinct_filters",
     # compiled statements between others: nested aggregates, windows
     "sums_of_sums",
     "windows_slide",

@@ -6,7 +6,10 @@ STARTED = {
     "squallpy.api.notebook": "loaded by %load_ext squallpy",
     "squallpy.matrices": "imported by users",
     "squallpy.runtime.kernels.__main__": "python -m squallpy.runtime.kernels precompiles kernels",
-    "squallpy.runtime.kernels.real_steps": "imported by compiled triggers, as codegen/imports.py says",
+    **{
+        f"squallpy.runtime.kernels.{name}": "imported by compiled triggers, as codegen/imports.py says"
+        for name in ("composed_texts", "moment_steps", "real_steps")
+    },
     "squallpy.runtime.spark.make_class_data_archive": "a command of class_data_archive.py",
     "squallpy.runtime.spark.sql_extension": "called from Java",
     "squallpy.runtime.spark.worker_daemon": "Spark's setting for its workers' daemon",
