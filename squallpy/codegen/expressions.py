@@ -15,7 +15,8 @@ from functools import partial, reduce
 from squallpy.base.keys import HOLE, LEAST, NULL, is_plain, least_as_held, null_of
 from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, INT, RANGES, Kind, Type
-from squallpy.codegen.moment_expressions import DAY, print_moment
+from squallpy.catalog.durations import DAY
+from squallpy.codegen.moment_expressions import print_moment
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.codegen.text_expressions import TextPrinter
 from squallpy.codegen.values import LIMIT, Text, Value, bounds, literal, real_word
@@ -56,6 +57,11 @@ class RowExpressions:
 
     def __post_init__(self) -> None:
         self._printer = TextPrinter(self, self.composed)
+
+    @property
+    def has_composed(self) -> bool:
+        """True if texts have been composed."""
+        return self._printer.has_composed
 
     def assign(self, variable: Column, value: Expr) -> None:
         """Bind a variable to a value from here on."""
@@ -184,10 +190,9 @@ class RowExpressions:
             return self.let(f"abs({a.code})", a.known, call, 0, max(-a.least, a.most))
         if name == "%" and call.type.is_integer and all(arg.type.is_integer for arg in args):
             a, b = map(self._magnitude, args)
-            known, divides = self.both(a, b), f"1 if {b.code} != 0 else 0"
-            known = self.name(f"{known} & ({divides})" if known else divides)
+            divisible = self._divisible(self.both(a, b), b.code)
             rest = self.name(f"abs({a.code}) % max(abs({b.code}), 1)")
-            return self.let(f"{rest} if {a.code} >= 0 else -{rest}", known, call, *bounds(call.type))
+            return self.let(f"{rest} if {a.code} >= 0 else -{rest}", divisible, call, *bounds(call.type))
         if name == "div":
             return self._quotient(call, *map(self._magnitude, args))
         if name in ("floor", "ceil"):
@@ -196,7 +201,7 @@ class RowExpressions:
             return self._whole(call, self._magnitude(args[0]), 10 ** args[0].type.scale)
         if name in _BITS:
             values = [self.value(arg) for arg in args]
-            known = reduce(self._both_known, (value.known for value in values))
+            known = reduce(self.both_known, (value.known for value in values))
             return self.let(_BITS[name].format(*(v.code for v in values)), known, call, *bounds(BIGINT))
         if name in ("least", "greatest"):
             return reduce(partial(self._extreme, call), map(self.value, args))
@@ -207,11 +212,14 @@ class RowExpressions:
 
     def _quotient(self, call: Call, a: Value, b: Value) -> Value:
         """Print a quotient, cut off to a whole number; by 0 it is NULL."""
-        divides = f"1 if {b.code} != 0 else 0"
-        known, most = self.both(a, b), max(-a.least, a.most)
-        known = self.name(f"{known} & ({divides})" if known else divides)
+        known, most = self._divisible(self.both(a, b), b.code), max(-a.least, a.most)
         size = self.name(f"abs({a.code}) // max(abs({b.code}), 1)")
         return self.let(f"{size} if ({a.code} < 0) == ({b.code} < 0) else -{size}", known, call, -most, most)
+
+    def _divisible(self, known: str | None, divisor: str) -> str:
+        """Name what is 1 where a quotient is known: both operands are, and the divisor is not 0."""
+        divides = f"1 if {divisor} != 0 else 0"
+        return self.name(f"{known} & ({divides})" if known else divides)
 
     def _whole(self, call: Call, a: Value, unit: int) -> Value:
         """Print FLOOR or CEIL of so many units."""
@@ -261,8 +269,7 @@ class RowExpressions:
         a, b = map(self.value, call.args)
         known = self.both(a, b)
         if call.name == "/":
-            divides = f"1 if ordinal({b.code}) != 0 else 0"
-            known = self.name(f"{known} & ({divides})" if known else divides)
+            known = self._divisible(known, f"ordinal({b.code})")
         return self.let(f"{_REAL[call.name]}({a.code}, {b.code})", known, call, *bounds(call.type))
 
     def _ordinal(self, expr: Expr) -> Value:
@@ -353,9 +360,10 @@ class RowExpressions:
 
     def both(self, a: Value | Text, b: Value | Text) -> str | None:
         """Name what is 1 where both are known."""
-        return self._both_known(a.known, b.known)
+        return self.both_known(a.known, b.known)
 
-    def _both_known(self, a: str | None, b: str | None) -> str | None:
+    def both_known(self, a: str | None, b: str | None) -> str | None:
+        """Name what is 1 where two names are."""
         return self.name(f"{a} & {b}") if a and b and a != b else a or b
 
     def let(

@@ -7,6 +7,7 @@ DATE_TRUNC('hour', at)        →   at - at % 3600000000
 from typing import TYPE_CHECKING, Final
 
 from squallpy.base.types import RANGES, Kind
+from squallpy.catalog.durations import DAY
 from squallpy.codegen.names import NotCompilable
 from squallpy.codegen.values import Value
 from squallpy.logical.expressions import Call, Literal
@@ -14,7 +15,6 @@ from squallpy.logical.expressions import Call, Literal
 if TYPE_CHECKING:
     from squallpy.codegen.expressions import RowExpressions
 
-DAY: Final = 86_400_000_000
 _OF_DATE: Final = {  # the part of a day, and its greatest value
     "year": ("part_of_date({}, 0)", 9999),
     "quarter": ("(part_of_date({}, 1) - 1) // 3 + 1", 4),
@@ -32,8 +32,8 @@ _MOST_MONTHS: Final = 12 * 10_000
 
 def print_moment(call: Call, row: "RowExpressions") -> Value:
     """Print a function of a DATE or a TIMESTAMP; raises NotCompilable."""
-    name, arg = call.name, call.args[0]
-    if arg.type.kind not in (Kind.DATE, Kind.TIMESTAMP):
+    name, arg = call.name, next(iter(call.args), None)
+    if arg is None or arg.type.kind not in (Kind.DATE, Kind.TIMESTAMP):
         raise NotCompilable(f"{name} in {call}")
     value, is_date = row.value(arg), arg.type.kind is Kind.DATE
     day = value.code if is_date else f"({value.code} // {DAY})"

@@ -256,7 +256,7 @@ class _Group(GroupBody):
         constants, read = tuple(self.body.texts), tuple(self.columns.items())
         room = max((ring.size + ring.words for ring in self.payload.rings if isinstance(ring, Cofactor)), default=0)
         text = self._text()
-        recent, name, composed = RECENT if self._may_append else 0, self.delta.name, "composed" in text
+        recent, name, composed = RECENT if self._may_append else 0, self.delta.name, self._row.has_composed
         return GroupCode(
             name, self.function, text, read, self.texts, constants, room, self._has_marks, recent, composed
         )
@@ -373,7 +373,7 @@ class _Group(GroupBody):
         if self._has_marks:
             lines(f"marks, shift, fresh = load(given, {at}), load(given, {at + 1}), 0")
             at += MARKS_WORDS
-        if any("composed" in line for line in self.body.lines):
+        if self._row.has_composed:
             lines(f"composed = given + {8 * at}")
         lines.lines += self.head.lines
 

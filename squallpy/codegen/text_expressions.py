@@ -6,9 +6,11 @@ s LIKE 'a%'                   →   begins_with(s_start, s_length, 'a')
 """
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from squallpy.base.types import Kind
+from squallpy.catalog.durations import DAY
 from squallpy.codegen.names import NotCompilable, constant
 from squallpy.codegen.values import Text, Value
 from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Expr, Literal
@@ -20,7 +22,6 @@ ROOM: Final = 4096
 """Bytes that the texts which a row composes have together, as in the kernels."""
 _MOST_CHARACTERS: Final = 2**31  # more than a text has
 _MOST_SCALE: Final = 6  # of a decimal whose text has no exponent, however small it is
-_DAY: Final = 86_400_000_000
 _IN_CASE: Final = {"upper": 1, "lower": 0}
 _TRIMMED: Final = {"trim": (True, True), "ltrim": (True, False), "rtrim": (False, True)}
 
@@ -35,6 +36,11 @@ class TextPrinter:
     def __init__(self, row: "RowExpressions", composed: str) -> None:
         self._row, self._lines, self._names, self._composed = row, row.lines, row.names, composed
         self._end = "0"  # of what has been composed so far
+
+    @property
+    def has_composed(self) -> bool:
+        """True if texts have been composed."""
+        return self._end != "0"
 
     def text(self, expr: Expr) -> Text:
         """Print an expression that is a text, but no column."""
@@ -53,8 +59,9 @@ class TextPrinter:
             case Case(whens, otherwise):
                 return self._case(expr, [(self._row.value(c), self._row.text(v)) for c, v in whens], otherwise)
             case Call("||", args):
-                known = self._known([self._row.text(arg) for arg in args])
-                return self._compose([self._put_text(self._row.text(arg)) for arg in args], known, expr)
+                texts = [self._row.text(arg) for arg in args]
+                known = reduce(self._row.both_known, (text.known for text in texts))
+                return self._compose([f"put_text({{}}, {text.span})".format for text in texts], known, expr)
             case Call("lpad" | "rpad" as name, (arg, Literal(int(width)), Literal(str(fill)))) if width <= ROOM:
                 text, is_left = self._row.text(arg), int(name == "lpad")
                 wide = f"put_padded({{}}, {text.span}, {max(width, 0)}, {self._needle(fill)}, {is_left})"
@@ -179,11 +186,11 @@ class TextPrinter:
         if type.kind not in (Kind.DATE, Kind.TIMESTAMP):
             raise NotCompilable(f"{expr}, a text")
         is_date = type.kind is Kind.DATE
-        day = value.code if is_date else f"{value.code} // {_DAY}"
+        day = value.code if is_date else f"{value.code} // {DAY}"
         parts = ", ".join(f"part_of_date({day}, {part})" for part in range(3))
         puts = [f"put_date({{}}, {parts})".format]
         if not is_date:
-            puts.append(f"put_time({{}}, {value.code} % {_DAY})".format)
+            puts.append(f"put_time({{}}, {value.code} % {DAY})".format)
         return self._compose(puts, value.known, expr)
 
     def _compose(self, puts: Sequence[Callable[[str], str]], known: str | None, expr: Expr) -> Text:
@@ -205,14 +212,6 @@ class TextPrinter:
         self._end, length = end, self._names("composed_length")
         self._lines(f"{length} = {end} - {begin}")
         return Text(begin, length, known, self._composed)
-
-    def _put_text(self, text: Text) -> Callable[[str], str]:
-        return f"put_text({{}}, {text.span})".format
-
-    def _known(self, texts: Sequence[Text]) -> str | None:
-        """Name what is 1 where all texts are known."""
-        known = [text.known for text in texts if text.known]
-        return self._row.name(" & ".join(dict.fromkeys(known))) if known else None
 
     def _truth(self, test: str, negated: bool, known: str | None, call: Call) -> Value:
         test = f"not ({test})" if negated else test

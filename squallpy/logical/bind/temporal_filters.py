@@ -28,6 +28,7 @@ from squallpy.logical.coercion import cast, coerce
 from squallpy.logical.expression_builders import call, coalesce
 from squallpy.logical.expressions import (
     MIRRORED,
+    OPPOSITE,
     Call,
     Cast,
     Column,
@@ -44,7 +45,6 @@ from squallpy.logical.retractions import is_static
 NAMES = ("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURDATE")
 _DATES = ("CURRENT_DATE", "CURDATE")
 _NOW = Call("now", (), TIMESTAMP, False)
-_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _EARLIEST, _LATEST = Literal(-719162 * DAY, TIMESTAMP), Literal(2932896 * DAY, TIMESTAMP)  # 0001-01-01, 9999-12-31
 
 
@@ -117,8 +117,8 @@ def _bounds(condition: Expr) -> list[tuple[Expr, bool, NowBound]]:
             if steps is not None and columns(time) and not reads_now(time) and time.type.is_temporal:
                 bound, sides = NowBound(steps, op in ("<=", ">=", "=")), {">": [True], "<": [False], "=": [True, False]}
                 return [(coerce(time, TIMESTAMP), is_low, bound) for is_low in sides[op[0]]]
-        case Call("not", (Call(name, (a, b)),)) if name in _NEGATED:
-            return _bounds(call(_NEGATED[name], a, b))
+        case Call("not", (Call("<" | "<=" | ">" | ">=" as name, (a, b)),)):
+            return _bounds(call(OPPOSITE[name], a, b))
         case Call("or", (Call("is_null", (time,)), other)) | Call("or", (other, Call("is_null", (time,)))):
             found = _bounds(other)
             if len(found) == 1 and found[0][0] == (at := coerce(time, TIMESTAMP)):

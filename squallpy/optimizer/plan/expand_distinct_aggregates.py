@@ -10,6 +10,8 @@ from squallpy.logical.expressions import Call, Case, Column, Expr, Literal, colu
 from squallpy.logical.nodes import Aggregate, Filter, Node, Project, Union
 
 ROW = Literal(1, INT)
+Kind = tuple[Expr, ...]
+"""Values of which each combination counts once."""
 
 
 def expand_distinct_aggregates(node: Node, context: ColumnAllocator) -> Node | None:
@@ -64,10 +66,6 @@ def expand_distinct_aggregates(node: Node, context: ColumnAllocator) -> Node | N
     return Aggregate(Union(children, united), tuple(zip((c for c, _ in node.keys), names, strict=True)), aggs)
 
 
-Kind = tuple[Expr, ...]
-"""Values of which each combination counts once."""
-
-
 def _alike(kinds: Iterable[Kind]) -> list[list[Kind]]:
     """Put kinds together that are of one expression, under conditions or not."""
     groups = dict[Kind, list[Kind]]()
@@ -112,7 +110,7 @@ def _count(condition: Expr) -> Agg:
     return Agg("count", Case(((condition, ROW),), Literal(None, INT), INT))
 
 
-def _values(agg: Agg) -> tuple[Expr, ...]:
+def _values(agg: Agg) -> Kind:
     """List the values that differ, and what is read of them but is a column of its own by now, as in a frame."""
     known = {value: Column(-1, "", value.type) for value in agg.distinct}
     others = (arg for arg in agg.args if any(c.id >= 0 for c in columns(replace_known(arg, known))))

@@ -1,13 +1,14 @@
 """Steps of compiled triggers that compose texts: each appends to the texts that a row has composed so far.
 
-`'#' || LPAD(k, 3, '0')` of 7, in room for 4,096 bytes, behind `at` = 0:
+'#' || LPAD(CAST(k AS VARCHAR), 3, '0') of k = 7, in room for 4,096 bytes:
 
-    at = put_text(room, 0, …, 1)              →   1     #
-    at = put_integer(room, 1, 7)              →   2     #7              an operand of LPAD,
-    …                                                                   which reads it there
+    at = put_decimal(room, 0, 7, 0)                →   1      7
+    at = put_padded(room, 1, room, 1, 3, …)        →   4      7007         reads its operand where that was put
+    at = put_text(room, 4, …, 1)                   →   5      7007#
+    at = put_text(room, 5, room + 1, 3)            →   8      7007#007     the last four bytes are the text
 
-All return the place behind what they have put, or one behind the room where there is none. What only ASCII has rules
-for that are this simple puts an end behind the room, too: then the generic evaluators do the batch.
+Each returns the place behind what it has put; or a place beyond the room, where there is too little, or a letter is not
+of ASCII whose case is asked for. Then the generic evaluators do the batch.
 """
 
 from typing import Final
@@ -47,12 +48,6 @@ def put_digits(room: int, at: int, number: int, least: int) -> int:
         store8(room, i, _ZERO + number % 10)
         number //= 10
     return at + digits
-
-
-@called
-def put_integer(room: int, at: int, number: int) -> int:
-    """Append an integer."""
-    return put_decimal(room, at, number, 0)
 
 
 @called
