@@ -54,7 +54,7 @@ from squallpy.runtime.kernels.grouped_tasks import (
 )
 from squallpy.runtime.kernels.intrinsics import load, load32, lowest, prefetch, shift_right, store, store32
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
-from squallpy.runtime.kernels.line_addresses import KEY, count_eight
+from squallpy.runtime.kernels.line_addresses import KEY, LINE, count_eight
 from squallpy.runtime.kernels.memory_area import HEAD
 
 _BYTES: Final = 8 * RECORD
@@ -169,7 +169,7 @@ def tell(queue: Vector, nodes: int, changed: int, rows: int, reported: int, by_g
 
     Returns how many rows there are now. Those that came by another way than the queue's lists are there before.
     """
-    counts = address(by_group)
+    counts = address(by_group) + LINE
     for q in range(nodes):
         node, came, went = queue[QUEUED * q], queue[QUEUED * q + 1], queue[QUEUED * q + 2]
         come, go = changed + 8 * (came >> 32), changed + 8 * (went >> 32)

@@ -25,7 +25,7 @@ from squallpy.runtime.kernels.grouped_entries import (
 from squallpy.runtime.kernels.grouped_tasks import LIST, QUEUED, RECORD, amount_of, items_of, kind_of_record
 from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, shift_right, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, inlined
-from squallpy.runtime.kernels.line_addresses import LINE, address_eight
+from squallpy.runtime.kernels.line_addresses import LANES, LINE, address_eight
 
 BLOCK: Final = 64  # items of a block, or those of one node that has more, and its nodes at most
 NOTE: Final = 64  # bytes for each node of a block
@@ -130,13 +130,13 @@ def gather(
                 items = items_of(first + _BYTES * (other - 1), tasks, before)
                 prefetch(items)
                 prefetch(items + LINE)
-        if count + size > room:
+        if count + size > room - LANES:
             break
         # NB: only what comes by a task is taken away at once, where its edge is new and the node before it goes
         is_final = not is_new or growth == size
         places, table = places_of(head, kind), block_of(head, arena)
         buckets, mark, there_more, there_less = places >> (4 - kind), mark_of(places), count, count + more
-        other = record
+        other, has_less = record, False
         while other > 0:
             at = first + _BYTES * (other - 1)
             its_less, its_more, items = load(at, 2) & LOW, load(at, 2) >> 32, items_of(at, tasks, before)
@@ -146,14 +146,21 @@ def gather(
                     its_more, its_less = size, 0
                 for i in range(0, its_more, 8):
                     at, to = items + 8 * i, 8 * (there_more + i)
-                    address_eight(at, words + to, lines + to, its_more - i, shift, table, buckets, mark)
-                for i in range(0, its_less, 8):
-                    at, to = items + 8 * (its_more + i), 8 * (there_less + i)
-                    address_eight(at, words + to, lines + to, its_less - i, shift, table, buckets, mark)
-                there_more, there_less = there_more + its_more, there_less + its_less
+                    address_eight(at, words + to, lines + to, shift, table, buckets, mark)
+                there_more, has_less = there_more + its_more, has_less | (its_less > 0)
             else:
                 for i in range(its_more + its_less):
                     prefetch(table + LINE * bucket_among(load(items, i), buckets))
+        other = record if has_less else 0
+        while other > 0:  # NB: when all that come are there, as behind those of a list more are stored than it has
+            at = first + _BYTES * (other - 1)
+            its_less, its_more, items = load(at, 2) & LOW, load(at, 2) >> 32, items_of(at, tasks, before)
+            other = shift_right(load(at, 0), 32)
+            if is_plain(at, is_short):
+                for i in range(0, its_less, 8):
+                    at, to = items + 8 * (its_more + i), 8 * (there_less + i)
+                    address_eight(at, words + to, lines + to, shift, table, buckets, mark)
+                there_less += its_less
         prefetch(targets_of(steps_of(frame, node), frame[STEPS]))
         store(notes, MORE, more)
         store(notes, LESS, less)

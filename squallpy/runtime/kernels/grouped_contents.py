@@ -61,7 +61,7 @@ from squallpy.runtime.kernels.kernel_compiler import (
     kernel,
     making,
 )
-from squallpy.runtime.kernels.line_addresses import KEY, halves_eight, numbers_eight
+from squallpy.runtime.kernels.line_addresses import KEY, LANES, LINE, halves_eight, numbers_eight
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.memory_regions import Words
 
@@ -297,8 +297,12 @@ def columns_of(out: Vector, groups: Vector, nodes: Vector, picks: Vector) -> tup
 
 @kernel(f"void({VECTOR}, {VECTOR})")
 def count_rows(out: Vector, by_group: Vector) -> None:
-    """Count for each group how many rows came, less those that went, modulo 2³²: two numbers in a word."""
-    groups, rows = address(by_group), address(out)
+    """Count for each group how many rows came, less those that went, modulo 2³²: two numbers in a word.
+
+    Args:
+        by_group: The numbers, behind a line without meaning.
+    """
+    groups, rows = address(by_group) + LINE, address(out)
     for i in range(len(out)):
         row = load(rows, i)
         store32(groups, row >> 33, load32(groups, row >> 33) + 1 - 2 * (row & 1))
@@ -307,10 +311,10 @@ def count_rows(out: Vector, by_group: Vector) -> None:
 @kernel(f"Tuple(({MATRIX}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX})")
 def counted_keys(counts: Vector, keys: Vector) -> tuple[Words, Words]:
     """Return the keys whose number is not 0, and these numbers, as `count_rows` has left them in whole lines."""
-    base, found = address(counts), 0
-    places, numbers = np.empty(keys.shape[0], np.int64), np.empty(keys.shape[0], np.int64)
+    base, found, room = address(counts) + LINE, 0, keys.shape[0] + 1
+    places, numbers = np.empty(room, np.int64), np.empty(room, np.int64)
     listed, to = address(places), address(numbers)
-    for first in range(0, 2 * len(counts), 8):
+    for first in range(0, 2 * len(counts) - LINE // 4, LANES):
         found += numbers_eight(base + 4 * first, first, listed + 8 * found, to + 8 * found)
     return _chosen(places[:found], keys), numbers[:found]
 
@@ -318,10 +322,10 @@ def counted_keys(counts: Vector, keys: Vector) -> tuple[Words, Words]:
 @kernel(f"Tuple(({MATRIX}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX})")
 def counted_nodes(words: Vector, keys: Vector) -> tuple[Words, Words]:
     """Return the keys of nodes whose number of rows has changed, and by how many, as `propagate` has left them."""
-    base, found = address(words), 0
-    places, numbers = np.empty(keys.shape[0], np.int64), np.empty(keys.shape[0], np.int64)
+    base, found, room = address(words), 0, keys.shape[0] + 1
+    places, numbers = np.empty(room, np.int64), np.empty(room, np.int64)
     listed, to = address(places), address(numbers)
-    for first in range(0, len(words), 8):
+    for first in range(0, len(words), LANES):
         found += halves_eight(base + 8 * first, len(words) - first, first, listed + 8 * found, to + 8 * found)
     return _chosen(places[:found], keys), numbers[:found]
 

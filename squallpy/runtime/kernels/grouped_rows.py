@@ -25,7 +25,7 @@ from squallpy.runtime.kernels import grouped_entries as entries
 from squallpy.runtime.kernels.arena_tables import OWNED, UNIT
 from squallpy.runtime.kernels.grouped_steps import propagate
 from squallpy.runtime.kernels.grouped_tasks import DEEPEST, QUEUED, RECORD, count_tasks, list_tasks
-from squallpy.runtime.kernels.line_addresses import KEY, LINE
+from squallpy.runtime.kernels.line_addresses import KEY, LANES, LINE
 from squallpy.runtime.kernels.memory_area import CONSTANTS, Area
 from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
 from squallpy.runtime.kernels.numbered_keys import NumberedKeys
@@ -181,7 +181,7 @@ class GroupedRows(Container):
         groups, nodes = self.groups.top, self.nodes.top
         offsets, words = self._zeros("offsets", (groups + 1) // 2), self._zeros("words", nodes)
         scratch, count = self._scratch, count_tasks(area.current(), steps)
-        tasks = np.empty(count + 1, np.int64)
+        tasks = np.empty(count + LANES, np.int64)
         if RECORD * (count + len(sources)) > len(scratch[at.NEEDS_DATES]):
             scratch[at.NEEDS_DATES] = _empty(2 * RECORD * (count + len(sources)))
         state[at.DATES] = list_tasks(
@@ -353,8 +353,8 @@ class GroupedRows(Container):
 
 
 def _words_of_counts(count: int) -> int:
-    """Return the words of whole lines that hold so many numbers of 32 bits."""
-    return -(-4 * count // LINE) * LINE // 8
+    """Return the words of whole lines that hold so many numbers of 32 bits, behind one without meaning."""
+    return (1 - (-4 * count // LINE)) * LINE // 8
 
 
 def _net(out: Words, certain: int) -> Words:
@@ -374,8 +374,8 @@ def _widened(array: Words, parts: int) -> Words:
 
 
 def _empty(count: int) -> Words:
-    """Make an array of arbitrary words that begins with a cache line."""
-    array = np.empty(count + LINE // 8, np.int64)
+    """Make an array of arbitrary words that begins with a cache line; behind it is another one, to be read at most."""
+    array = np.empty(count + 2 * LINE // 8, np.int64)
     first = -array.ctypes.data % LINE // 8
     return array[first : first + count]
 

@@ -316,7 +316,7 @@ def propagate(
     Returns DONE, or why it stopped; called again it goes on.
 
     Args:
-        given: The items of tasks.
+        given: The items of tasks, and room to read more: LANES words, with them, for any of them.
         dates: Records that wait for a time.
         heads_of: For each time the first record + 1; and in `bits_of` a bit.
         records_of: Room for those of this time and of the next one.

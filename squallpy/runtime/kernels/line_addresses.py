@@ -3,7 +3,7 @@
 A list of changes has a dozen items, so that a loop over them one by one, or four at a time and then the rest, mostly
 guesses wrong when it ends.
 
-    address_eight(items, words, lines, 3, shift, table, buckets, mark)   →   three words, three lines
+    address_eight(items, words, lines, shift, table, buckets, mark)     →   eight words, eight lines
     pick_eight(line, 8, flag, bits, to)                                  →   of its words with a flag these bits
     part_eight(line, 2 * buckets, first, to, rest)                       →   its words in the two lines that it becomes
     count_eight(items, 3, counts, 1)                                     →   numbers of three groups, each 1 more
@@ -22,28 +22,22 @@ KEY: Final = (1 << 28) - 1
 LINE: Final = 64  # bytes of a bucket
 GOLDEN: Final = 0x9E3779B1  # 2³² by the golden ratio
 HALF: Final = (1 << 32) - 1
+LANES: Final = 8
 
-_I32, _I64, _LANES = ir.IntType(32), ir.IntType(64), 8
-_VECTOR = ir.VectorType(_I64, _LANES)
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+_VECTOR = ir.VectorType(_I64, LANES)
 _POINTER = _VECTOR.as_pointer()
 _int, _void = types.int64, types.void
 
 
 def _constant(word: int) -> Any:
-    return ir.Constant(_VECTOR, [word] * _LANES)
-
-
-def _intrinsic(builder: Any, name: str, answer: Any, *arguments: Any) -> Any:
-    """Call an intrinsic of LLVM that moves eight words."""
-    name, kind = f"llvm.masked.{name}.v8i64.p0", ir.FunctionType(answer, [a.type for a in arguments])
-    function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-    return builder.call(function, arguments)
+    return ir.Constant(_VECTOR, [word] * LANES)
 
 
 def _spread(builder: Any, value: Any) -> Any:
     """Make a vector of eight times a word."""
     one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), value, _I32(0))
-    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_I32, _LANES), [0] * _LANES))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES))
 
 
 def _point(builder: Any, address: Any) -> Any:
@@ -51,17 +45,20 @@ def _point(builder: Any, address: Any) -> Any:
 
 
 def _compress(builder: Any, words: Any, to: Any, mask: Any) -> Any:
-    """Store those of eight words that a mask has one behind the other; returns how many these are."""
-    pointer, name = _I64.as_pointer(), "llvm.masked.compressstore.v8i64"
-    kind = ir.FunctionType(ir.VoidType(), [_VECTOR, pointer, mask.type])
-    compress = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-    builder.call(compress, [words, builder.inttoptr(to, pointer), mask])
-    return builder.ctpop(builder.zext(builder.bitcast(mask, ir.IntType(_LANES)), _I64))
+    """Store those of eight words that a mask has one behind the other, and a 0 behind them; returns how many these are.
+
+    NB: `llvm.masked.compressstore` jumps over each word that is not chosen, but for processors with AVX-512.
+    """
+    chosen, ones = builder.select(mask, words, _constant(0)), builder.zext(mask, _VECTOR)
+    for lane in range(LANES):
+        builder.store(builder.extract_element(chosen, _I32(lane)), builder.inttoptr(to, _I64.as_pointer()), align=8)
+        to = builder.add(to, builder.shl(builder.extract_element(ones, _I32(lane)), _I64(3)))
+    return builder.ctpop(builder.zext(builder.bitcast(mask, ir.IntType(LANES)), _I64))
 
 
 def _first(builder: Any, count: Any) -> Any:
     """Mark the first lanes, so many."""
-    return builder.icmp_unsigned("<", ir.Constant(_VECTOR, list(range(_LANES))), _spread(builder, count))
+    return builder.icmp_unsigned("<", ir.Constant(_VECTOR, list(range(LANES))), _spread(builder, count))
 
 
 def _bucket(builder: Any, words: Any, buckets: Any) -> Any:
@@ -70,32 +67,37 @@ def _bucket(builder: Any, words: Any, buckets: Any) -> Any:
     return builder.lshr(builder.mul(hashed, _spread(builder, builder.and_(buckets, _I64(HALF)))), _constant(32))
 
 
+def _eight(builder: Any, words: Any) -> Any:
+    return builder.load(_point(builder, words), align=8)
+
+
 def _some(builder: Any, words: Any, count: Any) -> Any:
     """Load the first of eight words, so many, and zeros."""
-    there = _first(builder, count)
-    return _intrinsic(builder, "load", _VECTOR, _point(builder, words), _I32(8), there, _constant(0))
+    name, align, there, none = "llvm.masked.load.v8i64.p0", _I32(8), _first(builder, count), _constant(0)
+    kind = ir.FunctionType(_VECTOR, [_POINTER, align.type, there.type, _VECTOR])
+    function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    return builder.call(function, [_point(builder, words), align, there, none])
 
 
-@operation(_void(_int, _int, _int, _int, _int, _int, _int, _int))
+@operation(_void(_int, _int, _int, _int, _int, _int, _int))
 def address_eight(
-    builder: Any, items: Any, words: Any, lines: Any, count: Any, shift: Any, table: Any, buckets: Any, mark: Any
+    builder: Any, items: Any, words: Any, lines: Any, shift: Any, table: Any, buckets: Any, mark: Any
 ) -> None:
-    """Store the words of the first eight items at most, which are `shift` more than these, and the line of each.
+    """Store the words of eight items, which are `shift` more than these, and the line of each.
+
+    NB: where there are fewer items, what is stored behind theirs is arbitrary. A store under a mask takes AMD's
+    processors as long as 40 instructions.
 
     Args:
-        count: How many items there are.
         mark: What is added to a line's address.
     """
-
-    there = _first(builder, count)
-    some = _some(builder, items, count)
-    found = builder.add(some, _spread(builder, shift))
+    found = builder.add(_eight(builder, items), _spread(builder, shift))
     bucket = _bucket(builder, found, buckets)
     line = builder.or_(
         builder.add(builder.mul(bucket, _constant(LINE)), _spread(builder, table)), _spread(builder, mark)
     )
     for to, what in ((words, found), (lines, line)):
-        _intrinsic(builder, "store", ir.VoidType(), what, _point(builder, to), _I32(8), there)
+        builder.store(what, _point(builder, to), align=8)
 
 
 @operation(_int(_int, _int, _int, _int, _int))
@@ -122,7 +124,7 @@ def part_eight(builder: Any, words: Any, buckets: Any, first: Any, to: Any, rest
         first: The number of the first of the two.
         rest: The address to which words go that stand in neither; it may be the bucket's.
     """
-    some = builder.load(_point(builder, words), align=8)
+    some = _eight(builder, words)
     behind = builder.sub(_bucket(builder, some, buckets), _spread(builder, first))
     there = builder.icmp_unsigned("!=", some, _constant(0))
     for half in range(2):
@@ -149,14 +151,14 @@ def halves_eight(builder: Any, words: Any, count: Any, first: Any, places: Any, 
 @operation(_int(_int, _int, _int, _int))
 def numbers_eight(builder: Any, numbers: Any, first: Any, places: Any, to: Any) -> Any:
     """List which of eight signed numbers of 32 bits are not 0, and these, like `halves_eight`."""
-    narrow = ir.VectorType(_I32, _LANES).as_pointer()
+    narrow = ir.VectorType(_I32, LANES).as_pointer()
     given = builder.load(builder.inttoptr(numbers, narrow), align=4)
     return _list_numbers(builder, builder.sext(given, _VECTOR), first, places, to)
 
 
 def _list_numbers(builder: Any, numbers: Any, first: Any, places: Any, to: Any) -> Any:
     there = builder.icmp_unsigned("!=", numbers, _constant(0))
-    _compress(builder, builder.add(ir.Constant(_VECTOR, list(range(_LANES))), _spread(builder, first)), places, there)
+    _compress(builder, builder.add(ir.Constant(_VECTOR, list(range(LANES))), _spread(builder, first)), places, there)
     return _compress(builder, numbers, to, there)
 
 
@@ -164,20 +166,17 @@ def _list_numbers(builder: Any, numbers: Any, first: Any, places: Any, to: Any) 
 def count_eight(builder: Any, items: Any, count: Any, counts: Any, amount: Any) -> None:
     """Add to the numbers, of 32 bits each, of the groups of the first eight items at most, which are different ones.
 
+    NB: a scatter under a mask jumps over each lane that it leaves out, but for processors with AVX-512.
+
     Args:
         count: How many items there are.
-        counts: The address of the numbers, from group 0 on; the key of a group is one more.
+        counts: The address of the numbers, from group 0 on; the key of a group is one more. Before them are eight that
+            have no meaning, to which lanes without an item add.
     """
-    there, narrow = _first(builder, count), ir.VectorType(_I32, _LANES)
-    pointers = ir.VectorType(_I32.as_pointer(), _LANES)
-    groups = builder.sub(builder.and_(_some(builder, items, count), _constant(KEY)), _constant(1))
-    at = builder.inttoptr(builder.add(builder.mul(groups, _constant(4)), _spread(builder, counts)), pointers)
-    name = "llvm.masked.gather.v8i32.v8p0"
-    kind = ir.FunctionType(narrow, [pointers, _I32, there.type, narrow])
-    gather = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-    known = builder.call(gather, [at, _I32(4), there, ir.Constant(narrow, [0] * _LANES)])
-    more = builder.add(known, builder.trunc(_spread(builder, amount), narrow))
-    name = "llvm.masked.scatter.v8i32.v8p0"
-    kind = ir.FunctionType(ir.VoidType(), [narrow, pointers, _I32, there.type])
-    scatter = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-    builder.call(scatter, [more, at, _I32(4), there])
+    there, nowhere = _first(builder, count), ir.Constant(_VECTOR, list(range(-LANES, 0)))
+    groups = builder.sub(builder.and_(_eight(builder, items), _constant(KEY)), _constant(1))
+    groups, more = builder.select(there, groups, nowhere), builder.trunc(amount, _I32)
+    base = builder.inttoptr(counts, _I32.as_pointer())
+    for lane in range(LANES):
+        at = builder.gep(base, [builder.extract_element(groups, _I32(lane))])
+        builder.store(builder.add(builder.load(at, align=4), more), at, align=4)
