@@ -1,8 +1,14 @@
 """Eight words at once are done with like one after the other, and nothing is written behind room for eight."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
+from llvmlite import ir
+from numba import types
 
+from squallpy.runtime.kernels.intrinsics import operation
 from squallpy.runtime.kernels.kernel_compiler import VECTOR, Vector, address, kernel
 from squallpy.runtime.kernels.line_addresses import (
     GOLDEN,
@@ -10,11 +16,13 @@ from squallpy.runtime.kernels.line_addresses import (
     KEY,
     LINE,
     address_eight,
+    compress,
     count_eight,
     halves_eight,
     numbers_eight,
     part_eight,
     pick_eight,
+    store_one_by_one,
 )
 
 TABLE, SHIFT = 1 << 20, 5 << 32
@@ -46,6 +54,32 @@ def _part(words: Vector, buckets: int, first: int, to: Vector) -> int:
     return part_eight(address(words), buckets, first, address(to), address(words))
 
 
+@operation(types.int64(types.int64, types.int64, types.int64))
+def _store_chosen(builder: Any, words: Any, bits: Any, to: Any) -> Any:
+    """Store those of eight words that have a bit, as on processors that cannot put words in any order."""
+    eight = builder.load(builder.inttoptr(words, ir.VectorType(ir.IntType(64), 8).as_pointer()), align=8)
+    none = ir.Constant(eight.type, [0] * 8)
+    mask = builder.bitcast(builder.trunc(bits, ir.IntType(8)), ir.VectorType(ir.IntType(1), 8))
+    return store_one_by_one(builder, builder.select(mask, eight, none), to, bits)
+
+
+@operation(types.int64(types.int64, types.int64, types.int64))
+def _compress(builder: Any, words: Any, bits: Any, to: Any) -> Any:
+    eight = builder.load(builder.inttoptr(words, ir.VectorType(ir.IntType(64), 8).as_pointer()), align=8)
+    mask = builder.bitcast(builder.trunc(bits, ir.IntType(8)), ir.VectorType(ir.IntType(1), 8))
+    return compress(builder, eight, to, mask)
+
+
+@kernel(f"int64({VECTOR}, int64, {VECTOR})")
+def _chosen(words: Vector, bits: int, to: Vector) -> int:
+    return _compress(address(words), bits, address(to))
+
+
+@kernel(f"int64({VECTOR}, int64, {VECTOR})")
+def _chosen_one_by_one(words: Vector, bits: int, to: Vector) -> int:
+    return _store_chosen(address(words), bits, address(to))
+
+
 @kernel(f"int64({VECTOR}, int64, int64, {VECTOR}, {VECTOR})")
 def _halves(words: Vector, count: int, first: int, places: Vector, to: Vector) -> int:
     return halves_eight(address(words), count, first, address(places), address(to))
@@ -56,13 +90,23 @@ def _numbers(numbers: Vector, first: int, places: Vector, to: Vector) -> int:
     return numbers_eight(address(numbers), first, address(places), address(to))
 
 
+@pytest.mark.parametrize("store", [_chosen, _chosen_one_by_one])
+def test_chosen_words(store: Callable[[Any, int, Any], int]) -> None:
+    words = np.arange(1, 9) << 40 | np.arange(11, 19)
+    for bits in range(256):
+        to = np.full(9, -1)
+        chosen = words[(bits >> np.arange(8)) & 1 != 0].tolist()
+        assert store(words, bits, to) == len(chosen)
+        assert to[: len(chosen)].tolist() == chosen and not to[len(chosen) : 8].clip(0).any() and to[8] == -1
+
+
 def test_words_with_a_flag() -> None:
     draw = np.random.default_rng(1)
     for count in range(27):
-        words, to = draw.integers(0, 1 << 40, count + 8), np.full(count + 8, -1)
+        words, to = draw.integers(0, 1 << 40, count + 8), np.full(count + 9, -1)
         chosen = words[:count][words[:count] & 4 != 0] & 0xFF0
         assert _pick(words, count, 4, 0xFF0, to) == len(chosen)
-        assert (to[: len(chosen)] == chosen).all() and (to[len(chosen) + 1 :] == -1).all()
+        assert (to[: len(chosen)] == chosen).all() and (to[len(chosen) + 8 :] == -1).all()
 
 
 def test_numbers_of_groups() -> None:

@@ -311,7 +311,7 @@ def count_rows(out: Vector, by_group: Vector) -> None:
 @kernel(f"Tuple(({MATRIX}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX})")
 def counted_keys(counts: Vector, keys: Vector) -> tuple[Words, Words]:
     """Return the keys whose number is not 0, and these numbers, as `count_rows` has left them in whole lines."""
-    base, found, room = address(counts) + LINE, 0, keys.shape[0] + 1
+    base, found, room = address(counts) + LINE, 0, keys.shape[0] + LANES
     places, numbers = np.empty(room, np.int64), np.empty(room, np.int64)
     listed, to = address(places), address(numbers)
     for first in range(0, 2 * len(counts) - LINE // 4, LANES):
@@ -322,7 +322,7 @@ def counted_keys(counts: Vector, keys: Vector) -> tuple[Words, Words]:
 @kernel(f"Tuple(({MATRIX}, {VECTOR}))({VECTOR}, {GIVEN_MATRIX})")
 def counted_nodes(words: Vector, keys: Vector) -> tuple[Words, Words]:
     """Return the keys of nodes whose number of rows has changed, and by how many, as `propagate` has left them."""
-    base, found, room = address(words), 0, keys.shape[0] + 1
+    base, found, room = address(words), 0, keys.shape[0] + LANES
     places, numbers = np.empty(room, np.int64), np.empty(room, np.int64)
     listed, to = address(places), address(numbers)
     for first in range(0, len(words), LANES):

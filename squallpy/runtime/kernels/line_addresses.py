@@ -10,10 +10,12 @@ guesses wrong when it ends.
     halves_eight(words, 3, first, places, to)                            →   upper halves but for 0, and their places
 """
 
+from functools import cache
 from typing import Any, Final
 
 from llvmlite import ir
 from numba import types
+from numba.core import codegen, config
 
 from squallpy.runtime.kernels.intrinsics import operation
 
@@ -28,6 +30,8 @@ _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _VECTOR = ir.VectorType(_I64, LANES)
 _POINTER = _VECTOR.as_pointer()
 _int, _void = types.int64, types.void
+_codegen: Any = codegen  # NB: numba has no types of these two
+_config: Any = config
 
 
 def _constant(word: int) -> Any:
@@ -44,16 +48,56 @@ def _point(builder: Any, address: Any) -> Any:
     return builder.inttoptr(address, _POINTER)
 
 
-def _compress(builder: Any, words: Any, to: Any, mask: Any) -> Any:
-    """Store those of eight words that a mask has one behind the other, and a 0 behind them; returns how many these are.
+def compress(builder: Any, words: Any, to: Any, mask: Any) -> Any:
+    """Store those of eight words that a mask has one behind the other; returns how many these are.
+
+    There has to be room for eight: zeros may be stored behind them.
 
     NB: `llvm.masked.compressstore` jumps over each word that is not chosen, but for processors with AVX-512.
     """
-    chosen, ones = builder.select(mask, words, _constant(0)), builder.zext(mask, _VECTOR)
+    chosen = builder.select(mask, words, _constant(0))
+    emit = _store_in_order if _has_avx2() else store_one_by_one
+    return emit(builder, chosen, to, builder.zext(builder.bitcast(mask, ir.IntType(LANES)), _I64))
+
+
+@cache
+def _has_avx2() -> bool:
+    """True if kernels are compiled for a processor that can put eight words of 32 bits in any order."""
+    given = _config.CPU_FEATURES
+    features: str = _codegen.get_host_cpu_features() if given is None else given
+    return "+avx2" in features.split(",")
+
+
+def _store_in_order(builder: Any, chosen: Any, to: Any, bits: Any) -> Any:
+    """Store words as `compress` does, four at a time, in an order that a table has for each mask of four."""
+    order, half = ir.VectorType(_I32, LANES), LANES // 2
+    masks = [[lane for lane in range(half) if mask >> lane & 1] for mask in range(1 << half)]
+    orders = [some + [lane for lane in range(half) if lane not in some] for some in masks]
+    kind, name = ir.ArrayType(_I32, LANES << half), "squallpy.order_of_lanes"
+    if (table := builder.module.globals.get(name)) is None:
+        table = ir.GlobalVariable(builder.module, kind, name)
+        table.linkage, table.global_constant, table.unnamed_addr, table.align = "internal", True, True, LINE
+        table.initializer = ir.Constant(kind, [2 * lane + part for some in orders for lane in some for part in (0, 1)])
+    name, kind = "llvm.x86.avx2.permd", ir.FunctionType(order, [order, order])
+    permute = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    orders_at, low = builder.ptrtoint(table, _I64), builder.and_(bits, _I64((1 << half) - 1))
+    for first, mask in ((0, low), (half, builder.lshr(bits, _I64(half)))):
+        lanes = ir.Constant(ir.VectorType(_I32, half), list(range(first, first + half)))
+        four = builder.bitcast(builder.shuffle_vector(chosen, chosen, lanes), order)
+        its_order = builder.add(orders_at, builder.shl(mask, _I64(5)))
+        ordered = builder.call(permute, [four, builder.load(builder.inttoptr(its_order, order.as_pointer()), align=32)])
+        at = builder.add(to, builder.shl(builder.ctpop(low), _I64(3))) if first else to
+        builder.store(ordered, builder.inttoptr(at, order.as_pointer()), align=8)
+    return builder.ctpop(bits)
+
+
+def store_one_by_one(builder: Any, chosen: Any, to: Any, bits: Any) -> Any:
+    """Store words as `compress` does, each where the next one overwrites it if it is not chosen."""
     for lane in range(LANES):
         builder.store(builder.extract_element(chosen, _I32(lane)), builder.inttoptr(to, _I64.as_pointer()), align=8)
-        to = builder.add(to, builder.shl(builder.extract_element(ones, _I32(lane)), _I64(3)))
-    return builder.ctpop(builder.zext(builder.bitcast(mask, ir.IntType(LANES)), _I64))
+        is_chosen = builder.and_(builder.lshr(bits, _I64(lane)), _I64(1))
+        to = builder.add(to, builder.shl(is_chosen, _I64(3)))
+    return builder.ctpop(bits)
 
 
 def _first(builder: Any, count: Any) -> Any:
@@ -111,7 +155,7 @@ def pick_eight(builder: Any, words: Any, count: Any, flag: Any, bits: Any, to: A
     """
     some = _some(builder, words, count)
     chosen = builder.icmp_unsigned("!=", builder.and_(some, _spread(builder, flag)), _constant(0))
-    return _compress(builder, builder.and_(some, _spread(builder, bits)), to, chosen)
+    return compress(builder, builder.and_(some, _spread(builder, bits)), to, chosen)
 
 
 @operation(_int(_int, _int, _int, _int, _int))
@@ -131,8 +175,8 @@ def part_eight(builder: Any, words: Any, buckets: Any, first: Any, to: Any, rest
         here = builder.and_(there, builder.icmp_unsigned("==", behind, _constant(half)))
         line = builder.add(to, _I64(LINE * half))
         builder.store(_constant(0), _point(builder, line), align=8)
-        _compress(builder, some, line, here)
-    return _compress(builder, some, rest, builder.and_(there, builder.icmp_unsigned(">", behind, _constant(1))))
+        compress(builder, some, line, here)
+    return compress(builder, some, rest, builder.and_(there, builder.icmp_unsigned(">", behind, _constant(1))))
 
 
 @operation(_int(_int, _int, _int, _int, _int))
@@ -158,8 +202,8 @@ def numbers_eight(builder: Any, numbers: Any, first: Any, places: Any, to: Any) 
 
 def _list_numbers(builder: Any, numbers: Any, first: Any, places: Any, to: Any) -> Any:
     there = builder.icmp_unsigned("!=", numbers, _constant(0))
-    _compress(builder, builder.add(ir.Constant(_VECTOR, list(range(LANES))), _spread(builder, first)), places, there)
-    return _compress(builder, numbers, to, there)
+    compress(builder, builder.add(ir.Constant(_VECTOR, list(range(LANES))), _spread(builder, first)), places, there)
+    return compress(builder, numbers, to, there)
 
 
 @operation(_void(_int, _int, _int, _int))
