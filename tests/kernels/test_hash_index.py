@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from squallpy.base.keys import NULL
 from squallpy.runtime.kernels.hash_index import (
     BASE,
     FIRST,
@@ -31,6 +32,7 @@ from squallpy.runtime.kernels.hash_index import (
     table_of,
     wider,
 )
+from squallpy.runtime.kernels.hashing import hash_word
 from squallpy.runtime.kernels.intrinsics import load
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_VECTOR, VECTOR, address, kernel
 
@@ -51,6 +53,12 @@ def flip(region: Any, hashes: Any, rows: Any, key: Any) -> None:
         insert(table, shape, ~at, (hashes[key] & HIGH) | (key + 1))
 
 
+@kernel(f"void({VECTOR}, {VECTOR})")
+def hash_words(words: Any, out: Any) -> None:
+    for i in range(len(words)):
+        out[i] = hash_word(words[i])
+
+
 @kernel(f"boolean({VECTOR}, int64)")
 def grow_on(region: Any, entries: int) -> Any:
     return go_on_growing(address(region), entries)
@@ -68,6 +76,20 @@ def disorder(region: Any) -> Any:
                 wrong += is_behind(load(table, before), entry, before, shape)
                 before = (before + 1) % shape[0]
     return wrong
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(-(2**31) + 1, 2**31 - 50_000), st.integers(1, 2**16))
+def property_hashes_tell_words_of_32_bits(first: int, step: int) -> None:
+    """No two have the same upper half, and those of an arithmetic progression are spread evenly."""
+    words = np.arange(first, min(first + 40_000 * step, 2**31), step)
+    words, hashes = np.append(words, NULL), np.empty(len(words) + 1, np.int64)
+    hash_words(words, hashes)
+    halves = hashes.view(np.uint64) >> np.uint64(32)
+    assert len(np.unique(halves)) == len(words)
+    if len(words) > 30_000:
+        often = np.bincount((halves >> np.uint64(24)).astype(np.int64), minlength=256)
+        assert often.max() < 1.6 * len(words) / 256 and often.min() > 0.4 * len(words) / 256
 
 
 def entries(region: NDArray[np.int64]) -> list[np.int64]:

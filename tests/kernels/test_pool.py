@@ -555,6 +555,26 @@ def test_keys_in_order_that_become_sparser(layout: str) -> None:
     check_contents(pool, np.concatenate([held, new]))
 
 
+@pytest.mark.parametrize("layout", INDEXED_BY_ONE)
+def test_null_before_keys_in_order(layout: str) -> None:
+    pool = INDEXED_BY_ONE[layout]()
+    keys = with_group(np.concatenate([[NULL, -3], 7 * np.arange(20_000)]), pool.key_width)
+    for start in range(0, len(keys), 900):
+        pool.upsert(keys[start : start + 900], unit_payloads(pool, keys[start : start + 900]))
+    check_contents(pool, keys)
+
+
+def test_keys_with_the_same_lower_half() -> None:
+    """A key of more than 32 bits is not found by a hash that tells one of 32, nor is it taken for that."""
+    pool, few = Pool(1, COUNTED, narrow=True), np.array([0, 1, -1, 7, 2**31 - 1, 1 - 2**31, NULL]).reshape(-1, 1)
+    others = np.array([key + (high << 32) for key in few[:-1, 0].tolist() for high in (-9, -1, 1, 2, 2**20)])
+    others = np.union1d(others, [2**31, -(2**31), -1 - 2**31, NULL + 1, 2**63 - 1]).reshape(-1, 1)
+    pool.upsert(few, unit_payloads(pool, few))
+    assert np.all(pool.probe(few) >= 0) and np.all(pool.probe(others) == -1)
+    pool.upsert(others, unit_payloads(pool, others))
+    assert len(pool) == len(few) + len(others) == len(np.unique(pool.probe(np.concatenate([few, others]))))
+
+
 @pytest.mark.parametrize("keys", ["at random", "descend", "twice as dense at last", "wide"])
 def test_keys_whose_order_is_not_kept(keys: str) -> None:
     """They do not ascend, crowd at one place, or words of 32 bits do not hold them."""

@@ -29,7 +29,13 @@ from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.postings import has_room, link
-from squallpy.runtime.kernels.primary_index import hash_in_order, hash_record, is_by_runs, keeps_order
+from squallpy.runtime.kernels.primary_index import (
+    has_keys_in_hashes,
+    hash_in_order,
+    hash_record,
+    is_by_runs,
+    keeps_order,
+)
 from squallpy.runtime.kernels.ring_arithmetic import exact_add, sign
 from squallpy.runtime.kernels.run_index import ALLOWED, enter_newest, seek_in_runs
 from squallpy.runtime.kernels.stored_keys import has_put_words
@@ -146,15 +152,22 @@ def _ask(
 
 
 @inlined
-def _peek(table: int, shape: Shape, scratch: int, row: int, keys: int, stride: int, payloads: int, broad: int) -> None:
-    """Note where the hash of a row is peeked, and ask for the lines of its record, or for those behind."""
+def _peek(
+    table: int, shape: Shape, scratch: int, row: int, keys: int, stride: int, payloads: int, broad: int, is_told: bool
+) -> None:
+    """Note where the hash of a row is peeked, and ask for the lines of its record, or for those behind.
+
+    Args:
+        is_told: An entry tells the key of its record, which is not looked at.
+    """
     h, home = load(scratch, row & _SLOTS), load(scratch, at.CHUNK + (row & _SLOTS))
     position = peek(table, shape, home, h)
     store(scratch, at.CHUNK + (row & _SLOTS), position)
     entry = load(table, position)
     if is_of(entry, h):
         record = (entry & LOW) - 1
-        prefetch(keys + record * stride)
+        if not is_told:
+            prefetch(keys + record * stride)
         prefetch(payloads + record * broad)
         prefetch(payloads + (record + 1) * broad - 8)  # its end is perhaps in the next line
     else:
@@ -186,12 +199,12 @@ def _add(
     (table, shape), keys, payloads = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
     width, unit, count = columns if columns != _ANY else frame[at.KEY], frame[at.UNIT], load(head, at.COUNT)
     broad, narrow = frame[at.BROAD], is_narrow(frame)
-    in_order = keeps_order(frame)
+    in_order, is_told = keeps_order(frame), has_keys_in_hashes(frame)
     is_watched, has_slices, last = frame[at.WATCHED] > 0, frame[at.SLICES] > 0, stop if asked == 0 else start
     for row in range(start, min(start + _ASKED, last)):
         _ask(frame, table, shape, base + 8 * width * row, scratch, row, columns, in_order)
     for row in range(start, min(start + _PEEKED, last)):
-        _peek(table, shape, scratch, row, keys, unit * width, payloads, broad)
+        _peek(table, shape, scratch, row, keys, unit * width, payloads, broad, is_told)
     for chunk in range(start, stop, at.CHUNK):
         here, linked, passed = min(at.CHUNK, stop - chunk), count, 0
         if not has_room(frame, count):
@@ -201,7 +214,7 @@ def _add(
             if j + _ASKED < last:
                 _ask(frame, table, shape, base + 8 * width * (j + _ASKED), scratch, j + _ASKED, columns, in_order)
             if j + _PEEKED < last:
-                _peek(table, shape, scratch, j + _PEEKED, keys, unit * width, payloads, broad)
+                _peek(table, shape, scratch, j + _PEEKED, keys, unit * width, payloads, broad, is_told)
             h, peeked = load(scratch, j & _SLOTS), load(scratch, at.CHUNK + (j & _SLOTS))
             row, source = base + 8 * width * j, given + 8 * words * j
             if by_runs:

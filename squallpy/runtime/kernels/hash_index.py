@@ -34,7 +34,7 @@ from squallpy.runtime.kernels.intrinsics import (
     store,
 )
 from squallpy.runtime.kernels.kernel_compiler import inlined, kernel, making
-from squallpy.runtime.kernels.stored_keys import is_key
+from squallpy.runtime.kernels.stored_keys import is_key, is_told_by_hash
 
 LOW, HIGH = 0xFFFFFFFF, -0x100000000
 _LINE = 64
@@ -150,13 +150,13 @@ def seek(table: int, shape: Shape, start: int, h: int, key: int, width: int, row
     """Find the position of the entry whose row (`width` words of `unit` bytes, the first at `rows`) equals `key`.
 
     If there is none, it is that where the entry belongs, as ~position. The search begins at `start`: the home, or where
-    the hash was peeked, if nothing was removed since.
+    the hash was peeked, if nothing was removed since. Rows whose key the hash tells are not looked at.
     """
-    at = start
+    at, is_told = start, is_told_by_hash(key, width, unit)
     while True:
         entry = load(table, at)
         if is_of(entry, h):
-            if is_key(rows + ((entry & LOW) - 1) * unit * width, key, width, unit):
+            if is_told or is_key(rows + ((entry & LOW) - 1) * unit * width, key, width, unit):
                 return at
         elif is_behind(entry, h, at, shape):
             return ~at

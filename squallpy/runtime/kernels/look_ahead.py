@@ -11,7 +11,13 @@ from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.postings import ALONE, entry_of
-from squallpy.runtime.kernels.primary_index import hash_in_order, indexed_columns, is_by_runs, keeps_order
+from squallpy.runtime.kernels.primary_index import (
+    has_keys_in_hashes,
+    hash_in_order,
+    indexed_columns,
+    is_by_runs,
+    keeps_order,
+)
 from squallpy.runtime.kernels.run_index import seek_record
 from squallpy.runtime.kernels.slice_lookup import entries_of
 from squallpy.runtime.kernels.trigger_steps import call, frame_at
@@ -76,6 +82,7 @@ def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, befor
     in_order = keeps_order(frame)
     (table, shape), unit, broad = table_of(frame[places]), frame[at.UNIT], frame[at.BROAD]
     records, payloads, wide = frame[places + at.KEYS], frame[places + at.WORDS], unit * own
+    is_told = has_keys_in_hashes(frame)
     found, sought, n, m = scratch + 8 * _FOUND, scratch + 8 * _SOUGHT, 0, 0
     for row in range(rows):
         store(found, row, -1)
@@ -99,7 +106,8 @@ def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, befor
         m += is_of(load(table, position), h)
     for i in range(m if count >= _CACHED else 0):
         record = (load(table, load(scratch, at.CHUNK + i)) & LOW) - 1
-        prefetch(records + record * wide)
+        if not is_told:
+            prefetch(records + record * wide)
         if columns & _KEYS_ALONE == 0:
             prefetch(payloads + record * broad)
     for i in range(m):

@@ -33,6 +33,7 @@ from squallpy.runtime.kernels.hash_index import (
 from squallpy.runtime.kernels.intrinsics import below, load, multiply_high, store
 from squallpy.runtime.kernels.kernel_compiler import VECTOR, Vector, called, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
+from squallpy.runtime.kernels.narrow_words import narrowed
 from squallpy.runtime.kernels.primary_index import hash_in_order, hash_record, indexed_columns, is_by_runs
 from squallpy.runtime.kernels.run_index import begins_run
 from squallpy.runtime.kernels.stored_keys import NARROW, key_at, key_of_record, word_at
@@ -54,10 +55,10 @@ def order_records(frame: Vector) -> bool:
     store(region, TRIED, 1)
     if frame[columns] != 1 or unit != NARROW or count == 0:
         return False
-    least = most = before = word_at(key_at(frame, 0), column, unit)
+    least = most = before = narrowed(word_at(key_at(frame, 0), column, unit))
     descents = 0
     for record in range(1, count):
-        word = word_at(key_at(frame, record), column, unit)
+        word = narrowed(word_at(key_at(frame, record), column, unit))
         least, most = min(least, word), max(most, word)
         descents += 1 if word < before else 0
         before = word

@@ -50,7 +50,7 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import is_zero
 from squallpy.runtime.kernels.postings import ask_unlink, has_room, link, link_between, renumber, unlink, unlink_all
-from squallpy.runtime.kernels.primary_index import first_slice, hash_record, is_by_runs, keeps_order
+from squallpy.runtime.kernels.primary_index import first_slice, has_keys_in_hashes, hash_record, is_by_runs, keeps_order
 from squallpy.runtime.kernels.run_index import ALLOWED, drop_from_run, enter_newest, seek_in_runs, seek_record
 from squallpy.runtime.kernels.stored_keys import has_put, key_of_record, move_key
 from squallpy.runtime.kernels.stored_payloads import (
@@ -96,7 +96,7 @@ def ask_records(frame: Vector, base: int, row: int, rows: int, keys_alone: bool 
     """
     places, key, broad = frame[at.PLACES], frame[at.KEY], frame[at.BROAD]
     (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
-    scratch, wide = frame[at.SCRATCH], frame[at.STRIDE]
+    scratch, wide, is_told = frame[at.SCRATCH], frame[at.STRIDE], has_keys_in_hashes(frame)
     for j in range(rows):
         h = hash_record(frame, base + (row + j) * 8 * key)
         frame[scratch + j] = h
@@ -107,7 +107,8 @@ def ask_records(frame: Vector, base: int, row: int, rows: int, keys_alone: bool 
         entry = load(table, position)
         if is_of(entry, frame[scratch + j]):
             record = (entry & LOW) - 1
-            prefetch(keys + record * wide)
+            if not is_told:
+                prefetch(keys + record * wide)
             if not keys_alone:
                 prefetch(words + record * broad)
                 prefetch(words + (record + 1) * broad - 8)  # its end is perhaps in the next line

@@ -11,7 +11,8 @@ from squallpy.runtime.kernels.hashing import hash_picked
 from squallpy.runtime.kernels.intrinsics import load, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
-from squallpy.runtime.kernels.stored_keys import are_same, key_at, word_at
+from squallpy.runtime.kernels.narrow_words import narrowed
+from squallpy.runtime.kernels.stored_keys import NARROW, are_same, key_at, word_at
 
 _LIFT = 1 << 31  # makes the least word 0
 
@@ -35,6 +36,12 @@ def indexed_columns(frame: Vector) -> int:
 
 
 @inlined
+def has_keys_in_hashes(frame: Vector) -> bool:
+    """True if an entry tells the key of its record: one word of 32 bits."""
+    return frame[at.KEY] == 1 and frame[at.UNIT] == NARROW and not is_by_runs(frame)
+
+
+@inlined
 def hash_record(frame: Vector, key: int) -> int:
     """Hash of the key at an address, by which the index has it."""
     columns = indexed_columns(frame)
@@ -52,7 +59,7 @@ def keeps_order(frame: Vector) -> bool:
 @inlined
 def hash_in_order(word: int) -> int:
     """Hash of a word of a key, of 32 bits, in an index that has records in the order of their keys."""
-    return (word + _LIFT) << 32
+    return (narrowed(word) + _LIFT) << 32
 
 
 @inlined

@@ -11,17 +11,15 @@ from typing import Final
 
 from squallpy.base.keys import NULL
 from squallpy.runtime.kernels import pool_layout as at
-from squallpy.runtime.kernels.intrinsics import below, load, load32, store, store32
+from squallpy.runtime.kernels.intrinsics import load, load32, store, store32
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
+from squallpy.runtime.kernels.narrow_words import LEAST, narrowed, needs_more
 from squallpy.runtime.kernels.payload_arithmetic import copy
 
 WIDE: Final = 8
 """Bytes of a word that holds any key."""
 NARROW: Final = 4
-LEAST: Final = -(1 << 31)
-"""Word of 32 bits that stands for NULL."""
-_MOST: Final = (1 << 31) - 1
 
 
 @inlined
@@ -75,6 +73,12 @@ def is_key(own: int, key: int, width: int, unit: int) -> bool:
 
 
 @inlined
+def is_told_by_hash(key: int, width: int, unit: int) -> bool:
+    """True if no other key of records of `width` words of `unit` bytes has the upper half of this one's hash."""
+    return width == 1 and unit == NARROW and needs_more(load(key, 0)) == 0
+
+
+@inlined
 def has_put(frame: Vector, record: int, key: int) -> bool:
     """Let a record have a key; False, which is noted, if words of 32 bits do not hold it."""
     return has_put_words(frame, key_at(frame, record), key, frame[at.KEY], frame[at.UNIT])
@@ -93,17 +97,11 @@ def has_put_words(frame: Vector, own: int, key: int, width: int, unit: int) -> b
     unfit = 0
     for i in range(width):
         word = load(key, i)
-        unfit |= _exceeds(word)
-        store32(own, i, LEAST if word == NULL else word)
+        unfit |= needs_more(word)
+        store32(own, i, narrowed(word))
     if unfit != 0:
         store(frame[HEAD], at.UNFIT, 1)
     return unfit == 0
-
-
-@inlined
-def _exceeds(word: int) -> int:
-    """Return 1 if 32 bits do not hold a word."""
-    return below(2 * _MOST, word + _MOST) & (0 if word == NULL else 1)
 
 
 @inlined
@@ -136,7 +134,7 @@ def fit(frame: Vector, keys: int, rows: int) -> bool:
         return True
     unfit = 0
     for i in range(rows * frame[at.KEY]):  # without a jump: so many words are looked at together
-        unfit |= _exceeds(load(keys, i))
+        unfit |= needs_more(load(keys, i))
     if unfit != 0:
         store(frame[HEAD], at.UNFIT, 1)
     return unfit == 0

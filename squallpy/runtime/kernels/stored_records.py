@@ -15,7 +15,8 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels import pool_layout
 from squallpy.runtime.kernels.memory_area import Area
 from squallpy.runtime.kernels.memory_regions import Words
-from squallpy.runtime.kernels.stored_keys import LEAST, NARROW, WIDE
+from squallpy.runtime.kernels.narrow_words import LEAST
+from squallpy.runtime.kernels.stored_keys import NARROW, WIDE
 from squallpy.runtime.kernels.stored_payloads import NARROW_WORD
 
 _Held = npt.NDArray[Any]

@@ -25,7 +25,7 @@ from squallpy.runtime.kernels.intrinsics import load, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, called, inlined, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.payload_arithmetic import copy
-from squallpy.runtime.kernels.primary_index import hash_record, indexed_columns, keeps_order
+from squallpy.runtime.kernels.primary_index import has_keys_in_hashes, hash_record, indexed_columns, keeps_order
 from squallpy.runtime.kernels.run_index import seek_record
 from squallpy.runtime.kernels.stored_keys import WIDE, key_at
 from squallpy.runtime.kernels.stored_payloads import read_payload
@@ -40,7 +40,7 @@ _POOL_BITS: Final = 16
 def _ask(source: Vector, scratch: int, keys: int, rows: int) -> None:
     """Note the hashes of keys and where they are peeked in a view, and ask for the lines of these records."""
     places, width, broad = source[at.PLACES], source[at.KEY], source[at.BROAD]
-    (table, shape), words = table_of(source[places]), source[places + at.WORDS]
+    (table, shape), words, is_told = table_of(source[places]), source[places + at.WORDS], has_keys_in_hashes(source)
     for row in range(rows):
         h = hash_record(source, keys + 8 * row * width)
         store(scratch, row, h)
@@ -51,7 +51,8 @@ def _ask(source: Vector, scratch: int, keys: int, rows: int) -> None:
         store(scratch, at.CHUNK + row, position)
         entry = load(table, position)
         if is_of(entry, h):
-            prefetch(key_at(source, (entry & LOW) - 1))
+            if not is_told:
+                prefetch(key_at(source, (entry & LOW) - 1))
             prefetch(words + ((entry & LOW) - 1) * broad)
             prefetch(words + (entry & LOW) * broad - 8)  # its end is perhaps in the next line
         else:
